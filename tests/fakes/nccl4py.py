@@ -114,7 +114,7 @@ class Communicator:
     def allreduce(
         self, sendbuf: Any, recvbuf: Any, op: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        self._plain(stream, config)
+        self._check_stream(stream, config)
         self._sum(op)
         source, output = _pair(sendbuf, recvbuf)
         _enough(output, len(source))
@@ -132,7 +132,7 @@ class Communicator:
     ) -> None:
         """Queue it; only the root's `recvbuf` is looked at."""
         assert root is not None
-        self._plain(stream, config)
+        self._check_stream(stream, config)
         self._sum(op)
         if self._comm.Get_rank() == root:
             source, output = _pair(sendbuf, recvbuf)
@@ -146,7 +146,7 @@ class Communicator:
         self, sendbuf: Any, recvbuf: Any, root: int, *, stream: Any = None, config: Any = None
     ) -> None:
         """Queue it; only the root's `sendbuf` is looked at."""
-        self._plain(stream, config)
+        self._check_stream(stream, config)
         output = _data(recvbuf)
         if self._comm.Get_rank() == root:
             source, output = _pair(sendbuf, recvbuf)
@@ -158,7 +158,7 @@ class Communicator:
     def allgather(
         self, sendbuf: Any, recvbuf: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        self._plain(stream, config)
+        self._check_stream(stream, config)
         source, output = _pair(sendbuf, recvbuf)
         _enough(output, len(source) * self._comm.Get_size())
         self._queue(lambda: self._comm.Allgather(source.copy(), output))
@@ -166,7 +166,7 @@ class Communicator:
     def reduce_scatter(
         self, sendbuf: Any, recvbuf: Any, op: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        self._plain(stream, config)
+        self._check_stream(stream, config)
         self._sum(op)
         source, output = _pair(sendbuf, recvbuf)
         part = self._part(source)
@@ -176,7 +176,7 @@ class Communicator:
     def alltoall(
         self, sendbuf: Any, recvbuf: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        self._plain(stream, config)
+        self._check_stream(stream, config)
         source, output = _pair(sendbuf, recvbuf)
         self._part(source)
         _enough(output, len(source))
@@ -198,7 +198,7 @@ class Communicator:
         return len(source) // int(self._comm.Get_size())
 
     @staticmethod
-    def _plain(stream: Any, config: Any) -> None:
+    def _check_stream(stream: Any, config: Any) -> None:
         """Know no other stream than the default one, which torch and CuPy work in, too."""
         assert stream is None
         assert config is None

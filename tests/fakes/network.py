@@ -159,10 +159,10 @@ def spawn(argv: Sequence[str]) -> subprocess.Popen[bytes]:
 
 def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
     """Kill processes and wait until they are gone, with all in their namespaces."""
-    listed = list(processes)
-    for process in listed:
+    children = list(processes)
+    for process in children:
         process.kill()
-    for process in listed:
+    for process in children:
         process.wait()
         if process.stdin:
             process.stdin.close()

@@ -129,8 +129,8 @@ def test_every_network_card_keeps_its_interface(aws: Cloud, ec2: Any) -> None:
 def test_what_is_not_known_is_a_gap(aws: Cloud, ec2: Any) -> None:
     assert refusal(ec2.describe_hosts) == ("EmulatorGap", 501)
     assert refusal(launch, ec2=ec2, Monitoring={"Enabled": True}) == ("EmulatorGap", 501)
-    strange = "#cloud-config\napt: {}\n"
-    assert refusal(launch, ec2=ec2, UserData=strange) == ("EmulatorGap", 501)
+    config = "#cloud-config\napt: {}\n"
+    assert refusal(launch, ec2=ec2, UserData=config) == ("EmulatorGap", 501)
     assert len(aws.gaps) == 3
 
     aws.gaps.clear()

@@ -79,8 +79,8 @@ def _configured(text: str) -> Orders:
         return Orders(trouble=f"Failed loading yaml blob. {error}")
     if not isinstance(config, dict):
         return Orders(trouble="Failed loading yaml blob. Yaml load allows (<class 'dict'>,) roots")
-    if strange := set(config) - KNOWN:
-        raise GapError(f"cloud-config with {', '.join(sorted(strange))}")
+    if extras := set(config) - KNOWN:
+        raise GapError(f"cloud-config with {', '.join(sorted(extras))}")
     if config.get("package_update") or config.get("package_upgrade"):
         raise GapError("cloud-config that updates packages: hosts reach no package index")
     return _ordered(config)
@@ -104,8 +104,8 @@ def _keys(texts: dict[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def _file(entry: dict[str, Any]) -> File:
-    if strange := set(entry) - {"path", "content", "permissions", "owner", "encoding"}:
-        raise GapError(f"write_files with {', '.join(sorted(strange))}")
+    if extras := set(entry) - {"path", "content", "permissions", "owner", "encoding"}:
+        raise GapError(f"write_files with {', '.join(sorted(extras))}")
     if entry.get("owner", "root:root") not in ("root", "root:root"):
         raise GapError(f"write_files for {entry['owner']}")
     text = entry.get("content", "")

@@ -28,12 +28,12 @@ def install(tmp_path: Path, network_after: int) -> tuple[int, list[str]]:
     [command] = msgspec.json.decode(text)["bootcmd"]
     assert command[:4] == ["cloud-init-per", "once", "cluster-packages", "sh"]
     calls = tmp_path / "calls"
-    where = {
+    env = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "CALLS": str(calls),
         "NETWORK_AFTER": str(network_after),
     }
-    status = subprocess.run(command[3:], env=where, check=False).returncode
+    status = subprocess.run(command[3:], env=env, check=False).returncode
     return status, calls.read_text().splitlines()
 
 

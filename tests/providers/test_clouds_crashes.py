@@ -88,8 +88,8 @@ def test_a_launch_that_is_killed_at_an_entry_of_its_journal_leaves_nothing(
     """
     before = cloud.things()
     reached = tmp_path / "reached"
-    same = () if LONG else range(2, len(world.making) + 1)
-    reached.write_text("".join(f"before Requested {number}\n" for number in same))
+    numbers = () if LONG else range(2, len(world.making) + 1)
+    reached.write_text("".join(f"before Requested {number}\n" for number in numbers))
     while "after Created 1" not in (steps := reached.read_text().splitlines()):
         status = killed_processes.status(
             killed_processes.launch_to_a_new_entry, world.spec, reached
@@ -220,8 +220,8 @@ def _is(world: World, milestone: str) -> bool:
     if milestone == "rotated":  # the new keys are being written down beside the first one
         path = book.folder / "known_hosts"
         return path.exists() and len(path.read_text().splitlines()) > world.spec.hosts
-    wanted = journal.Created if milestone == "created" else journal.LaunchFinished
-    return any(isinstance(entry, wanted) for entry in book.entries())
+    kind = journal.Created if milestone == "created" else journal.LaunchFinished
+    return any(isinstance(entry, kind) for entry in book.entries())
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)

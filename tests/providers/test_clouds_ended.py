@@ -92,5 +92,5 @@ def test_machines_end_by_themselves_before_they_cost_more(
 
     assert plan.price is not None
     assert plan.ttl is not None
-    most = dollars(plan.price, world.spec.hosts, plan.ttl)
-    assert most <= 1.0 < most + dollars(plan.price, world.spec.hosts, 61.0)
+    cost = dollars(plan.price, world.spec.hosts, plan.ttl)
+    assert cost <= 1.0 < cost + dollars(plan.price, world.spec.hosts, 61.0)

@@ -96,8 +96,8 @@ def on_step(step: str, do: Callable[[], None]) -> StateCallback:
     def on_state(name: str, state: str) -> None:
         del name
         entries = journal.for_cluster(NAME).entries()
-        created = any(isinstance(entry, journal.Created) for entry in entries)
-        if state == step or (step == "connecting" and created):
+        is_created = any(isinstance(entry, journal.Created) for entry in entries)
+        if state == step or (step == "connecting" and is_created):
             begin()
 
     return on_state

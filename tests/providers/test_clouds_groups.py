@@ -129,7 +129,7 @@ def test_a_launch_that_is_killed_between_its_groups_leaves_nothing(
     assert cloud.things() == before
 
 
-def alike(world: World, hosts: int, **fields: Any) -> ClusterSpec:
+def two_groups(world: World, hosts: int, **fields: Any) -> ClusterSpec:
     """Return the spec of two groups of as many small hosts each."""
     group = Group(hosts=hosts, instance=SMALL[world.name])
     zone = ZONES[world.name][0]
@@ -149,7 +149,7 @@ def test_groups_of_one_reservation_are_counted_together(
     cloud.set(reservations=(values.Reserved(**fields),))  # 4 machines
     if world.name == "gcp":
         cloud.reset(cloud.settings)
-    provider, spec = world.provider(), alike(world, hosts, options={"reservation": "cr-own"})
+    provider, spec = world.provider(), two_groups(world, hosts, options={"reservation": "cr-own"})
     if fits:
         assert provider.plan(spec).prices.keys() == {"a", "b"}
         return
@@ -161,9 +161,9 @@ def test_groups_are_counted_together_towards_a_quota(cloud: Emulated[Any], world
     region = ZONES[world.name][0][:-2]
     settings: dict[str, Any] = {"vcpus": 15}  # strangers use 8
     cloud.set(**settings if world.name == "aws" else {"quotas": {f"{region} INSTANCES": 3}})
-    assert world.provider().plan(alike(world, 1)).lines
+    assert world.provider().plan(two_groups(world, 1)).lines
     with pytest.raises(Quota, match="together"):
-        world.provider().plan(alike(world, 2))
+        world.provider().plan(two_groups(world, 2))
     assert not real_calls(cloud, CREATE[world.name])
 
 
@@ -188,10 +188,10 @@ def test_groups_without_a_zone_in_common_are_refused(
 ) -> None:
     first, second = ZONES[world.name]
     world = grouped(world, {"zones": f"{first},{second}"})
-    full = iter(({second}, {first}))
+    answers = iter(({second}, {first}))
     monkeypatch.setattr(
         "cluster.providers._cloud.reservations.zones_without_capacity",
-        lambda _: frozenset(next(full)),
+        lambda _: frozenset(next(answers)),
     )
     with snapshot.raises(SpecError):
         world.planned()

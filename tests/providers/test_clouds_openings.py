@@ -118,7 +118,7 @@ def test_google_remedies_name_the_policy_or_the_switch(
     snapshot(output.remedy)
 
 
-def created(world: World, name: str, **options: str) -> Machine:
+def create(world: World, name: str, **options: str) -> Machine:
     """Do what a launch does, up to the first connection; return the first machine."""
     spec = msgspec.structs.replace(world.spec, name=name, options=options)
     provider, book = world.provider(), journal.for_cluster(name)
@@ -139,7 +139,7 @@ def test_only_the_caller_is_let_in(world: World, request: pytest.FixtureRequest)
     """Also at Google, whose default network lets everybody in by SSH."""
     cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
     before = cloud.things()
-    default, other = created(world, "mine"), created(world, "other", allow="192.0.2.0/24")
+    default, other = create(world, "mine"), create(world, "other", allow="192.0.2.0/24")
 
     until(lambda: is_open(default), "sshd answers")
     assert not is_open(other)

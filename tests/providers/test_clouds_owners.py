@@ -105,8 +105,8 @@ def test_the_policy_permits_nothing_to_be_made_without_the_callers_own_tag(
     }
     for call, (kind, params) in kinds.items():
         for tags in ([], [{"Key": "cluster-user", "Value": "AIDASOMEBODYELSE"}]):
-            marked = [{"ResourceType": kind, "Tags": tags}] if tags else []
-            request = {**params, **({"TagSpecifications": marked} if marked else {})}
+            specs = [{"ResourceType": kind, "Tags": tags}] if tags else []
+            request = {**params, **({"TagSpecifications": specs} if specs else {})}
             with pytest.raises(Failure) as error:
                 region.call(call, **request)
             assert error.value.kind == "denied", call
@@ -276,14 +276,14 @@ def test_a_users_credentials_are_asked_whose_they_are(
     monkeypatch.setenv("LOGNAME", "root")
     monkeypatch.delenv("CLOUDSDK_CORE_ACCOUNT", raising=False)
     monkeypatch.delenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", raising=False)
-    stored = Credentials(
+    credentials = Credentials(
         token=None,
         refresh_token="kept",  # noqa: S106 - not a secret
         token_uri=f"{identity}/token",
         client_id="gcloud",
         client_secret="public",  # noqa: S106 - not a secret
     )
-    monkeypatch.setattr(api, "_default", lambda: (stored, "project"))
+    monkeypatch.setattr(api, "_default", lambda: (credentials, "project"))
 
     assert api.Project("project").owner == "alice@example.com"
 

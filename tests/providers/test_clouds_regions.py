@@ -42,7 +42,7 @@ def planned(
     return launch.planned(), cloud.things()
 
 
-def where(cloud: Emulated[Any], before: frozenset[Thing]) -> set[str]:
+def places_of(cloud: Emulated[Any], before: frozenset[Thing]) -> set[str]:
     """The regions, or zones, of the new instances."""
     return {t.region for t in cloud.things() - before if t.kind.startswith("instance")}
 
@@ -60,11 +60,11 @@ def test_the_first_region_with_room_gets_the_cluster(cloud: Emulated[Any], world
     provider, before = planned(launch, cloud)
     machines = launch.create(provider)
 
-    assert {place.startswith(second) for place in where(cloud, before)} == {True}
+    assert {place.startswith(second) for place in places_of(cloud, before)} == {True}
     assert launch.provider().states(NAME, machines) == ("running", "running")
     new = launch.provider().add(launch.spec, machines[0], (2,), journal.for_cluster(NAME))
     assert len(new) == 1
-    assert {place.startswith(second) for place in where(cloud, before)} == {True}
+    assert {place.startswith(second) for place in places_of(cloud, before)} == {True}
     assert launch.provider().topology(launch.spec, machines).layers is not None
     clear("down", NAME)
     assert cloud.things() == before
@@ -86,7 +86,7 @@ def test_a_second_region_whose_machines_are_reclaimed_is_asked_again(
     with suppress(ClusterError):  # as it says, that machine is over
         provider.create(launch.spec, entries)
     assert not [call for call in cloud.mutating()[since:] if first in str(call)]
-    assert all(place.startswith(second) for place in where(cloud, before))
+    assert all(place.startswith(second) for place in places_of(cloud, before))
     clear("down", NAME)
     assert cloud.things() == before
 
@@ -216,7 +216,7 @@ def test_a_launch_killed_in_the_second_region_goes_on_there(
 
     assert {c.action for c in cloud.mutating()[since:]} <= set(world.making)
     assert not [c for c in cloud.mutating()[since:] if first in str(c)]
-    assert {place.startswith(second) for place in where(cloud, before)} == {True}
+    assert {place.startswith(second) for place in places_of(cloud, before)} == {True}
     attach(NAME).down(reachable=False)
 
 
@@ -241,11 +241,11 @@ def test_a_plan_of_spot_machines_says_how_likely_they_are_to_be_had(
     lines = world.provider().plan(spec).lines
     action = {"aws": "GetSpotPlacementScores", "gcp": "advice.capacity"}[name]
     cloud.fail(Fault(action=action, **world.denied))
-    without = world.provider().plan(spec).lines
+    denied_lines = world.provider().plan(spec).lines
 
     start = {"aws": "spot placement score: ", "gcp": "likely to be had"}[name]
     [line] = [line for line in lines if line.startswith(start)]
-    [unknown] = [line for line in without if line.startswith(start)]
+    [unknown] = [line for line in denied_lines if line.startswith(start)]
     assert text in line
     assert "not known" in unknown
     assert not cloud.mutating()

@@ -98,12 +98,12 @@ def test_amazon_disagrees(snapshot: Snapshot, aws: Cloud) -> None:
 def test_amazon_says_something_where_latency_shows_nothing(snapshot: Snapshot, aws: Cloud) -> None:
     aws.set(nodes=nodes(RACKS))
     machines = amazon.create(fast())
-    apart = judge_placement(measured(fast(), machines, "1x16"))
+    verdict = judge_placement(measured(fast(), machines, "1x16"))
     aws.set(nodes=())
     together = judge_placement(measured(fast(), machines, "1x16"))
 
-    assert (apart.groups, apart.agreement, apart.layer) == ((), None, "")
-    snapshot(apart.answer)
+    assert (verdict.groups, verdict.agreement, verdict.layer) == ((), None, "")
+    snapshot(verdict.answer)
     snapshot(together.answer)
 
 

@@ -638,8 +638,8 @@ def test_words_of_the_scheduler(snapshot: Snapshot) -> None:
     )
     snapshot(scheduler_words(message))
     assert scheduler_words("0/1 nodes are available: 1 node(s) odd.") == "of 1 nodes, 1 node(s) odd"
-    none = "no nodes available to schedule pods"
-    assert scheduler_words(none) == none
+    text = "no nodes available to schedule pods"
+    assert scheduler_words(text) == text
 
 
 @pytest.mark.parametrize(

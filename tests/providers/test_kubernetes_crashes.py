@@ -131,12 +131,12 @@ def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
     """A third of the launches are gone on from by the same command."""
     start = time.monotonic()
     launch_spec(SPEC).close()
-    took = time.monotonic() - start
+    duration = time.monotonic() - start
     clear("down")
     draw = random.Random(43)
     for moment in range(MOMENTS):
         with killed_processes.begun(killed_processes.launch, SPEC) as process:
-            time.sleep(draw.uniform(0, took))
+            time.sleep(draw.uniform(0, duration))
             process.kill()
         until(kills.are_over, "the calls of the killed process are over")
         if moment % len(WAYS) == 0:

@@ -15,7 +15,7 @@ from tests.snapshots import Snapshot
 
 
 @pytest.fixture
-def full(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmHere]:
+def full_queue(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmHere]:
     """A Slurm whose queue is full with one job."""
     skip_without_slurm()
     folder = Path(tempfile.mkdtemp(prefix="slurm"))  # short: the path of a socket has a limit
@@ -26,7 +26,7 @@ def full(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmHere]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.usefixtures("full")
+@pytest.mark.usefixtures("full_queue")
 def test_a_full_queue_is_said_before_and_while_a_job_is_submitted(
     snapshot: Snapshot,
     monkeypatch: pytest.MonkeyPatch,

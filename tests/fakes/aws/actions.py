@@ -28,20 +28,20 @@ def unknown(service: str, action: str, params: Mapping[str, Any]) -> str:
     """Tell what of a call is not known; nothing, if all is."""
     if (service, action) not in KNOWN:
         return f"unknown action of {service}"
-    if strange := set(params) - KNOWN[service, action]:
-        return f"unknown parameters {', '.join(sorted(strange))}"
-    return _strange(params)
+    if extras := set(params) - KNOWN[service, action]:
+        return f"unknown parameters {', '.join(sorted(extras))}"
+    return _find_unknown(params)
 
 
-def _strange(params: Mapping[str, Any]) -> str:
+def _find_unknown(params: Mapping[str, Any]) -> str:
     for key, value in params.items():
         parts = value if isinstance(value, list) else [value]
         for part in parts:
             if not isinstance(part, dict):
                 continue
-            if key in PARTS and (strange := set(part) - PARTS[key]):
-                return f"unknown parts of {key}: {', '.join(sorted(strange))}"
-            if deeper := _strange(part):
+            if key in PARTS and (extras := set(part) - PARTS[key]):
+                return f"unknown parts of {key}: {', '.join(sorted(extras))}"
+            if deeper := _find_unknown(part):
                 return deeper
     return ""
 

@@ -26,8 +26,8 @@ class Room(Calls):
 
     def _room(self, kind: dict[str, Any], zone: str) -> int:
         """Tell how many more of a type a zone has."""
-        name, most = kind["InstanceType"], self.cloud.settings.capacity
-        free = most.get(f"{zone} {name}", most.get(zone, 1_000_000))
+        name, capacity = kind["InstanceType"], self.cloud.settings.capacity
+        free = capacity.get(f"{zone} {name}", capacity.get(zone, 1_000_000))
         running = sum(
             life.instance.availability_zone == zone and life.instance.instance_type == name
             for life in self.place.alive()

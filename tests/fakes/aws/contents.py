@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def things(region: Region) -> Iterator[Thing]:
-    for kind, id_, number, state in _all(region):
+    for kind, id_, number, state in _list_all(region):
         tags = region.backend.tags.get(number, {})
         pairs = tuple(sorted(f"{key}={value}" for key, value in tags.items()))
         yield Thing(region=region.name, kind=kind, id=id_, state=state, tags=pairs)
@@ -21,10 +21,10 @@ def things(region: Region) -> Iterator[Thing]:
 
 def numbers(region: Region) -> list[tuple[str, str]]:
     """List the kind of each thing there, and the id that its tags are kept by."""
-    return [(kind, number) for kind, _, number, _ in _all(region)]
+    return [(kind, number) for kind, _, number, _ in _list_all(region)]
 
 
-def _all(region: Region) -> Iterator[tuple[str, str, str, str]]:
+def _list_all(region: Region) -> Iterator[tuple[str, str, str, str]]:
     backend: Any = region.backend
     for life in region.alive():
         yield "instance", life.instance.id, life.instance.id, life.state

@@ -75,22 +75,22 @@ class InstanceCalls(Calls):
     def _render(self, instance: Any) -> Any:
         """Show an instance as the cloud knows it at this moment."""
         life = self.place.lives[instance.id]
-        bare = life.complete > time.monotonic() or life.state == "terminated"
-        return Bare(instance) if bare else instance
+        is_bare = life.complete > time.monotonic() or life.state == "terminated"
+        return Bare(instance) if is_bare else instance
 
     def _check_ids(self, ids: Sequence[str]) -> None:
         """Refuse ids that are wrong, or of instances that the cloud does not know (yet)."""
         if wrong := [i for i in ids if not ID.fullmatch(i)]:
             raise refused("InvalidInstanceID.Malformed", f'Invalid id: "{wrong[0]}"')
-        strange = [i for i in ids if not self.place.visible(i)]
-        if len(strange) == 1:
+        bad_ids = [i for i in ids if not self.place.visible(i)]
+        if len(bad_ids) == 1:
             raise refused(
-                "InvalidInstanceID.NotFound", f"The instance ID '{strange[0]}' does not exist"
+                "InvalidInstanceID.NotFound", f"The instance ID '{bad_ids[0]}' does not exist"
             )
-        if strange:
+        if bad_ids:
             raise refused(
                 "InvalidInstanceID.NotFound",
-                f"The instance IDs '{', '.join(strange)}' do not exist",
+                f"The instance IDs '{', '.join(bad_ids)}' do not exist",
             )
 
     def terminate_instances(self) -> ActionResult:

@@ -128,7 +128,7 @@ class Permissions:
             return
         for demand in _demands(service):
             if not allows(caller.policy, demand):
-                raise _denied(service, demand, caller)
+                raise _denial(service, demand, caller)
 
 
 def _user(name: str, key: str, account: str, policy: dict[str, Any] | None) -> Caller:
@@ -136,7 +136,7 @@ def _user(name: str, key: str, account: str, policy: dict[str, Any] | None) -> C
     return Caller(account=account, arn=arn, id=f"AIDA{key[4:]}", policy=policy)
 
 
-def _denied(service: Service, demand: Demand, caller: Caller) -> ServiceException:
+def _denial(service: Service, demand: Demand, caller: Caller) -> ServiceException:
     code = "UnauthorizedOperation" if service.protocol == "ec2" else "AccessDeniedException"
     user = f"User: {caller.arn}"
     return refused(

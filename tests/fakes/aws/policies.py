@@ -23,7 +23,7 @@ class Demand(Value, frozen=True, kw_only=True):
 
 def allows(policy: Mapping[str, Any], demand: Demand) -> bool:
     """Judge whether a policy document grants a permission."""
-    statements = _listed(policy["Statement"])
+    statements = _as_list(policy["Statement"])
     fitting = [statement for statement in statements if _fits(statement, demand)]
     effects = {statement["Effect"] for statement in fitting}
     return effects == {"Allow"}
@@ -31,14 +31,14 @@ def allows(policy: Mapping[str, Any], demand: Demand) -> bool:
 
 def _fits(statement: Mapping[str, Any], demand: Demand) -> bool:
     fields = {"Sid", "Effect", "Action", "Resource", "Condition"}
-    if strange := set(statement) - fields:
-        raise GapError(f"{', '.join(sorted(strange))} in a policy")
-    actions = [action.lower() for action in _listed(statement["Action"])]
+    if extras := set(statement) - fields:
+        raise GapError(f"{', '.join(sorted(extras))} in a policy")
+    actions = [action.lower() for action in _as_list(statement["Action"])]
     return (
         _any_like(demand.action.lower(), actions)
-        and _any_like(demand.resource, _listed(statement["Resource"]))
+        and _any_like(demand.resource, _as_list(statement["Resource"]))
         and all(
-            _holds(operator, key, _listed(values), demand.context)
+            _holds(operator, key, _as_list(values), demand.context)
             for operator, keys in statement.get("Condition", {}).items()
             for key, values in keys.items()
         )
@@ -70,5 +70,5 @@ def _any_like(value: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(value, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

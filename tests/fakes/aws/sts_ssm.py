@@ -44,9 +44,9 @@ class Ssm(Service):
     def get_parameters(self) -> ActionResult:
         self.need("Names")
         aliases = [name for name in self.params["Names"] if name in images.ALIASES]
-        strange = [name for name in self.params["Names"] if name not in images.ALIASES]
+        bad_names = [name for name in self.params["Names"] if name not in images.ALIASES]
         parameters = [_parameter(name) for name in aliases]
-        return ActionResult({"Parameters": parameters, "InvalidParameters": strange})
+        return ActionResult({"Parameters": parameters, "InvalidParameters": bad_names})
 
 
 def _parameter(name: str) -> dict[str, Any]:

@@ -134,10 +134,10 @@ class Calls(GroupCalls):
         self, items: list[tuple[str, dict[str, Any]]]
     ) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, str]]:
         query = self.request.query
-        most = min(int(query.get("maxResults", 500)), self.cloud.settings.page)
+        limit = min(int(query.get("maxResults", 500)), self.cloud.settings.page)
         start = int(query.get("pageToken", 0))
-        token = {"nextPageToken": str(start + most)} if start + most < len(items) else {}
-        return items[start : start + most], token
+        token = {"nextPageToken": str(start + limit)} if start + limit < len(items) else {}
+        return items[start : start + limit], token
 
     def _aggregated(self) -> dict[str, Any]:
         """List what is in all zones or regions; those with nothing say so."""

@@ -42,8 +42,8 @@ PROPERTIES = {
 
 def check(cloud: Cloud, zone: str, properties: Mapping[str, Any]) -> None:
     """Refuse what Google refuses before anything is made."""
-    if strange := set(properties) - PROPERTIES:
-        raise GapError(f"instanceProperties with {', '.join(sorted(strange))}")
+    if extras := set(properties) - PROPERTIES:
+        raise GapError(f"instanceProperties with {', '.join(sorted(extras))}")
     name = properties["machineType"]
     kind = cloud.resources.get(f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}")
     if kind is None:

@@ -29,8 +29,8 @@ NOBODY = "nobody-at-all"
 def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
     """Return what an instance is told."""
     items = {item["key"]: item["value"] for item in instance.get("metadata", {}).get("items", [])}
-    if strange := set(items) - KNOWN:
-        raise GapError(f"metadata {', '.join(sorted(strange))}")
+    if extras := set(items) - KNOWN:
+        raise GapError(f"metadata {', '.join(sorted(extras))}")
     return items
 
 

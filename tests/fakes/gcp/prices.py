@@ -27,9 +27,9 @@ PRICES = {  # description: nanodollars for an hour
 def page(token: str) -> dict[str, Any]:
     """Return a page of the list."""
     start = int(token or 0)
-    listed = list(PRICES.items())
-    more = {"nextPageToken": str(start + PAGE)} if start + PAGE < len(listed) else {}
-    return {"skus": [_sku(*entry) for entry in listed[start : start + PAGE]], **more}
+    prices = list(PRICES.items())
+    more = {"nextPageToken": str(start + PAGE)} if start + PAGE < len(prices) else {}
+    return {"skus": [_sku(*entry) for entry in prices[start : start + PAGE]], **more}
 
 
 def _sku(description: str, nanos: int) -> dict[str, Any]:

@@ -46,13 +46,13 @@ def delete(store: Store, kind: Kind, item: Object, propagation: str) -> None:
 def _mark(store: Store, kind: Kind, item: Object, finalizers: list[str]) -> None:
     key = (kind, item["metadata"].get("namespace", ""), item["metadata"]["name"])
     with store.lock:
-        stored = store.objects[key]
-        stored["metadata"].setdefault("deletionTimestamp", now())
-        stored["metadata"]["finalizers"] = finalizers
+        entry = store.objects[key]
+        entry["metadata"].setdefault("deletionTimestamp", now())
+        entry["metadata"]["finalizers"] = finalizers
         grace = item["metadata"].get("deletionGracePeriodSeconds")
         if grace is not None:
-            stored["metadata"]["deletionGracePeriodSeconds"] = grace
-        store._put(key, stored)
+            entry["metadata"]["deletionGracePeriodSeconds"] = grace
+        store._put(key, entry)
 
 
 def say(store: Store, item: Object, reason: str, message: str, *, kind: str = "Warning") -> None:
@@ -296,7 +296,7 @@ class ControlPlane:
                 continue
             if pod["status"].get("phase") != "Pending":
                 continue
-            reasons = {node["metadata"]["name"]: _unfit(pod, node, pods) for node in nodes}
+            reasons = {node["metadata"]["name"]: _why_unfit(pod, node, pods) for node in nodes}
             fitting = [name for name, why in reasons.items() if not why]
             try:
                 if fitting:
@@ -376,7 +376,7 @@ def _set(conditions: list[dict[str, Any]], kind: str, reason: str, message: str)
     )
 
 
-def _unfit(pod: Object, node: Object, pods: list[Object]) -> str:
+def _why_unfit(pod: Object, node: Object, pods: list[Object]) -> str:
     """Say, in the scheduler's words, why a pod cannot run on a node; empty if it can."""
     spec, labels = pod["spec"], node["metadata"].get("labels") or {}
     if node["spec"].get("unschedulable"):

@@ -28,7 +28,7 @@ def call(*words: str) -> float:
 
 def turns(hosts: int, repetitions: int) -> dict[str, list[float]]:
     """Launch lab hosts and pods by turns; each node is a host of another lab."""
-    took: dict[str, list[float]] = {"lab": [], "pods": [], "load": []}
+    times: dict[str, list[float]] = {"lab": [], "pods": [], "load": []}
     options = {"overlay": "vxlan", "user": "pods"}
     with cluster.launch("nodes", provider="lab", hosts=hosts, options=options) as nodes:
         runtime = LabPods(nodes.machines)
@@ -39,15 +39,15 @@ def turns(hosts: int, repetitions: int) -> dict[str, list[float]]:
             os.environ["KUBECONFIG"] = str(kubernetes.settings())
             words = ("--hosts", str(hosts), "--provider")
             for _ in range(repetitions):
-                took["load"].append(os.getloadavg()[0])
-                took["lab"].append(call("up", "hosts", *words, "lab"))
+                times["load"].append(os.getloadavg()[0])
+                times["lab"].append(call("up", "hosts", *words, "lab"))
                 call("down", "hosts")
                 flags = ("kubernetes", "--option", f"image={IMAGE}")
-                took["pods"].append(call("up", "mine", *words, *flags))
+                times["pods"].append(call("up", "mine", *words, *flags))
                 call("down", "mine")
             if kubernetes.gaps:
                 raise SystemExit("\n".join(kubernetes.gaps))
-    return took
+    return times
 
 
 if __name__ == "__main__":

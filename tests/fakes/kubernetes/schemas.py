@@ -26,9 +26,9 @@ KUEUE = {  # of custom resources, whose schemas are trimmed here to what is used
 def _validator(name: str, version: str) -> jsonschema.Draft202012Validator:
     folder = FOLDER / f"v{version}-local-strict"
     schema = json.loads((folder / f"{name}.json").read_text())
-    more = json.loads((folder / "_definitions.json").read_text())
+    definitions = json.loads((folder / "_definitions.json").read_text())
     registry: referencing.Registry[Any] = referencing.Registry().with_resources(
-        [("_definitions.json", DRAFT202012.create_resource(more))]
+        [("_definitions.json", DRAFT202012.create_resource(definitions))]
     )
     return jsonschema.Draft202012Validator(schema, registry=registry)
 
@@ -37,9 +37,9 @@ def check(item: dict[str, Any], version: str = VERSION) -> None:
     """Refuse an object that has a field which Kubernetes does not know, or of another type."""
     kind, (group, _, api) = item["kind"], item["apiVersion"].rpartition("/")
     if kind in KUEUE:
-        strange = set(item.get("spec", {})) - KUEUE[kind]["spec"]
-        if strange:
-            raise Refused(400, f'strict decoding error: unknown field "spec.{strange.pop()}"')
+        extras = set(item.get("spec", {})) - KUEUE[kind]["spec"]
+        if extras:
+            raise Refused(400, f'strict decoding error: unknown field "spec.{extras.pop()}"')
         return
     name = "-".join(filter(None, (kind.lower(), group.partition(".")[0], api)))
     errors = sorted(_validator(name, version).iter_errors(item), key=lambda e: len(e.path))

@@ -341,13 +341,13 @@ def discovery(path: str, version: str, *, kueue: bool) -> Any:
     if path == "/api":
         return {"kind": "APIVersions", "versions": ["v1"]}
     if path == "/apis":
-        listed = []
+        items = []
         for group, number in groups:
             group_version = {"groupVersion": f"{group}/{number}", "version": number}
-            listed.append(
+            items.append(
                 {"name": group, "versions": [group_version], "preferredVersion": group_version}
             )
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": items}
     for group, api in (("", "v1"), *groups):
         if path == (f"/apis/{group}/{api}" if group else "/api/v1"):
             resources = [_resource(kind) for kind in kinds if kind.group == group]

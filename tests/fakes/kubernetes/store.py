@@ -143,12 +143,12 @@ class Store:
         with self.lock:
             if key not in self.objects:
                 return
-            stored = self.objects[key]
-            if stored["metadata"].get("finalizers"):
-                stored["metadata"].pop("deletionGracePeriodSeconds", None)
-                if "deletionTimestamp" not in stored["metadata"]:
-                    stored["metadata"]["deletionTimestamp"] = now()
-                    self._put(key, stored)
+            entry = self.objects[key]
+            if entry["metadata"].get("finalizers"):
+                entry["metadata"].pop("deletionGracePeriodSeconds", None)
+                if "deletionTimestamp" not in entry["metadata"]:
+                    entry["metadata"]["deletionTimestamp"] = now()
+                    self._put(key, entry)
                 return
             self._delete(key)
 

@@ -130,8 +130,8 @@ def test_a_start_renews_the_time_to_live(aws_hosts: Cloud) -> None:
     command(*UP, "--ttl", "60s")
     command("more", "pause", "c5")
     book = journal.for_cluster("c5")
-    [created] = [e for e in book.entries() if isinstance(e, journal.Created)]
-    book.append(msgspec.structs.replace(created, expires=1.0))  # it was off for long
+    [entry] = [e for e in book.entries() if isinstance(e, journal.Created)]
+    book.append(msgspec.structs.replace(entry, expires=1.0))  # it was off for long
     command("more", "resume", "c5")
 
     assert answer("ls")[0]["expires"] > time.time()
@@ -225,7 +225,7 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
     }
     tag = {"Tags": [{"Key": "cluster-user", "Value": region.user}]}
     rule = {"IpPermissions": [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]}
-    more: dict[str, dict[str, Any]] = {"create_tags": tag, "authorize_security_group_ingress": rule}
+    args: dict[str, dict[str, Any]] = {"create_tags": tag, "authorize_security_group_ingress": rule}
 
     things = aws.things()
     local_things = [thing for thing in things if thing.region == "us-east-1"]
@@ -233,7 +233,7 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
     for thing in local_things:
         for operation, param in by_kind[thing.kind]:
             value: Any = [thing.id] if param in {"InstanceIds", "Resources"} else thing.id
-            params = {param: value, **more.get(operation, {})}
+            params = {param: value, **args.get(operation, {})}
             with pytest.raises(Failure) as refused:
                 region.call(operation, **params)
             assert refused.value.kind == "denied", f"{operation} {thing}"

@@ -125,12 +125,12 @@ def test_the_link_is_what_amazon_says_and_a_flow_has_its_own_limit(aws: Cloud) -
     planned = provider().plan(spec_of("near")).link
     grouped = create(spec_of("near"))[0].link
     assert planned == grouped
-    apart = create(spec_of("far", placement=False))[0].link
+    single = create(spec_of("far", placement=False))[0].link
 
     assert grouped
-    assert apart
-    assert grouped.rate == apart.rate == 25e9 / 8
-    assert (grouped.flow, apart.flow) == (IN_GROUP, OUTSIDE)
+    assert single
+    assert grouped.rate == single.rate == 25e9 / 8
+    assert (grouped.flow, single.flow) == (IN_GROUP, OUTSIDE)
 
 
 def test_a_region_without_a_default_network_gets_one_that_goes_again(

@@ -80,15 +80,15 @@ def test_a_resumed_launch_names_also_the_zones_of_the_one_before(
 ) -> None:
     """The process was killed at the second zone, when the first had failed."""
     real = {"DryRun": "None"}
-    full = Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, where=real)
+    lack = Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, where=real)
     spec = spec_of(options={"zones": "a,b,c"})
-    aws.fail(msgspec.structs.replace(full, times=1))
+    aws.fail(msgspec.structs.replace(lack, times=1))
     aws.fail(Fault(action="RunInstances", kill="before", where=real))
     assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
     aws.mend()
 
     before = len(aws.calls("RunInstances"))
-    aws.fail(full)
+    aws.fail(lack)
     with snapshot.raises(Capacity):
         create(spec)
     calls = [call for call in aws.calls("RunInstances")[before:] if "DryRun" not in call.params]
@@ -105,14 +105,14 @@ def test_each_interface_needs_an_address(snapshot: Snapshot, aws: Cloud) -> None
 def test_efa_gets_an_image_and_an_mpi_that_have_it(snapshot: Snapshot, aws: Cloud) -> None:
     spec = spec_of(instance="c5n.18xlarge", options={"efa": "1"})
     lines = "\n".join(provider().plan(spec).lines)
-    wanted = provider().environment(spec)
+    efa = provider().environment(spec)
     stock = provider().environment(spec_of())
 
     assert aws.calls("GetParameters")[-1].params["Names"] == [images.LEARNING.format("x86_64")]
     snapshot(lines)
-    assert wanted
+    assert efa
     assert stock
-    assert (wanted.mpi, stock.mpi) == ("/opt/amazon/openmpi", "")
+    assert (efa.mpi, stock.mpi) == ("/opt/amazon/openmpi", "")
 
 
 def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(
@@ -120,15 +120,15 @@ def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(
 ) -> None:
     spec = spec_of(instance="p4d.24xlarge", image="pytorch")
     lines = "\n".join(provider().plan(spec).lines)
-    wanted = provider().environment(spec)
+    env = provider().environment(spec)
 
     assert aws.url
     snapshot(lines)
-    assert wanted
-    assert (wanted.mpi, wanted.python) == ("/opt/amazon/openmpi", "/opt/pytorch/bin/python")
+    assert env
+    assert (env.mpi, env.python) == ("/opt/amazon/openmpi", "/opt/pytorch/bin/python")
     spec = spec_of(image="pytorch", options={"mpi": "/opt/mine", "python": "/opt/py/bin/python3"})
-    assert (wanted := provider().environment(spec))
-    assert (wanted.mpi, wanted.python) == ("/opt/mine", "/opt/py/bin/python3")
+    assert (env := provider().environment(spec))
+    assert (env.mpi, env.python) == ("/opt/mine", "/opt/py/bin/python3")
     with snapshot.raises(SpecError):
         images._check_open_driver(kind("p3.16xlarge", "NVIDIA"))
 

@@ -85,9 +85,9 @@ def test_a_block_cuts_the_time_to_live_and_costs_nothing_more(reserved: Cloud) -
 def test_what_cannot_be_is_refused_in_plan(
     reserved: Cloud, fields: dict[str, object], options: dict[str, str], text: str
 ) -> None:
-    wanted: dict[str, Any] = {"instance": "c5.large", "placement": False, "hosts": 2, **fields}
+    values: dict[str, Any] = {"instance": "c5.large", "placement": False, "hosts": 2, **fields}
     with pytest.raises(SpecError) as error:
-        provider().plan(spec_of(options=options, **wanted))
+        provider().plan(spec_of(options=options, **values))
 
     assert text in error.value.what
     assert error.value.remedy

@@ -64,13 +64,13 @@ def test_the_fabric_is_made_with_the_launch_and_gone_with_it(
 
 def test_a_fabric_takes_as_many_calls_for_more_hosts(gcp: Cloud) -> None:
     create(with_fabric("a3-ultragpu-8g"))
-    few = len(gcp.mutating())
+    count = len(gcp.mutating())
     clear("down", "c5")
     since = len(gcp.mutating())
     spec = spec_of(instance="a3-ultragpu-8g", zone="us-central1-b", placement=False, hosts=6)
     create(spec)
 
-    assert len(gcp.mutating()) - since == few
+    assert len(gcp.mutating()) - since == count
     clear("down", "c5")
 
 
@@ -124,11 +124,11 @@ def test_a_launch_that_is_killed_while_it_leaves_a_zone_leaves_nothing(
 
 def test_a_plan_says_what_is_made_and_what_programs_need(gcp: Cloud) -> None:
     lines = provider().plan(with_fabric("a3-megagpu-8g")).lines
-    without = provider().plan(with_fabric("a3-megagpu-8g", fabric="0")).lines
+    rest = provider().plan(with_fabric("a3-megagpu-8g", fabric="0")).lines
 
     [line] = [line for line in lines if line.startswith("fabric: GPUDirect-TCPXO, 8 more")]
     assert "FasTrak" in line
-    assert [line for line in without if "TCP" in line]
+    assert [line for line in rest if "TCP" in line]
     create(with_fabric("a3-megagpu-8g", fabric="0"))
     assert len(properties_of(gcp)["networkInterfaces"]) == 1
     assert "networks" not in kinds(gcp)

@@ -45,8 +45,8 @@ def test_no_room_in_a_zone_leads_to_the_next_however_it_shows(
     assert [call.region for call in gcp.calls(BULK)] == [ZONE, NEXT]
     assert len(instances(gcp)) == 2
     assert zones_without_capacity(INSTANCE) == {ZONE}
-    where = spec_of("next", options={"zones": "a,b"})
-    assert f"in {NEXT}" in provider().plan(where).lines[0]
+    spec = spec_of("next", options={"zones": "a,b"})
+    assert f"in {NEXT}" in provider().plan(spec).lines[0]
 
 
 def test_no_room_anywhere(snapshot: Snapshot, gcp: Cloud) -> None:

@@ -92,11 +92,11 @@ def test_what_is_asked_for_is_what_google_takes(gcp: Cloud) -> None:
 
 def test_a_plan_says_how_long_it_waits_and_the_price_at_most(gcp: Cloud) -> None:
     plan = provider().plan(queued())
-    usual = provider().plan(spec_of(instance="a3-highgpu-8g", placement=False))
+    on_demand = provider().plan(spec_of(instance="a3-highgpu-8g", placement=False))
 
     [line] = [line for line in plan.lines if line.startswith("flex-start: ")]
     assert "2 h" in line
-    assert plan.price == usual.price
+    assert plan.price == on_demand.price
     assert [line for line in plan.lines if "quota: 16 PREEMPTIBLE_NVIDIA_H100_GPUS" in line]
 
 

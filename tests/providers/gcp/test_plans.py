@@ -90,9 +90,9 @@ def test_newer_accelerators_have_their_machine_type_and_quota(
 
 
 def test_an_rtx_pro_6000_is_part_of_a_g4() -> None:
-    wanted = requested_accelerators(spec_of(accelerator="rtx-pro-6000"), allow_retired=False)
-    assert wanted
-    assert (wanted.kind.type, wanted.machine) == ("nvidia-rtx-pro-6000", "g4-standard-48")
+    gpus = requested_accelerators(spec_of(accelerator="rtx-pro-6000"), allow_retired=False)
+    assert gpus
+    assert (gpus.kind.type, gpus.machine) == ("nvidia-rtx-pro-6000", "g4-standard-48")
 
 
 @pytest.mark.parametrize(("accelerator", "expected"), [("h100:8", 1), ("h100:1", 0), ("a100:8", 0)])

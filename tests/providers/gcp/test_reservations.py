@@ -88,8 +88,8 @@ def test_what_does_not_fit_is_refused(
 
 def test_of_several_reservations_of_a_name_that_in_the_zone_is_used(gcp: Cloud) -> None:
     zones = ("us-central1-a", "us-central1-b")
-    same = [Reserved(name="same", instance="c2-standard-60", zone=zone) for zone in zones]
-    gcp.reset(Settings(reservations=tuple(same)))
+    twins = [Reserved(name="same", instance="c2-standard-60", zone=zone) for zone in zones]
+    gcp.reset(Settings(reservations=tuple(twins)))
     machines = create(reserving("same", zone="us-central1-b"))
 
     assert {machine.id.partition("/")[0] for machine in machines} == {"us-central1-b"}
@@ -100,15 +100,15 @@ def test_of_several_reservations_of_a_name_that_in_the_zone_is_used(gcp: Cloud) 
 def test_a_plan_lists_what_is_paid_for(snapshot: Snapshot, reserved: Cloud) -> None:
     lines = provider().plan(spec_of(placement=False)).lines
     reserved.fail(Fault(action="reservations.aggregatedList", code="forbidden", status=403))
-    without = provider().plan(spec_of(placement=False)).lines
+    denied_lines = provider().plan(spec_of(placement=False)).lines
 
-    listed = [line for line in lines if "also paid for" in line]
-    assert sorted(line.partition(":")[2].split()[1] for line in listed) == [
+    costs = [line for line in lines if "also paid for" in line]
+    assert sorted(line.partition(":")[2].split()[1] for line in costs) == [
         "reservation=later:",
         "reservation=own:",
         "reservation=short:",
     ]
-    snapshot(without)
+    snapshot(denied_lines)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_what_google_refuses_after_the_plan_leaves_nothing(
     reserved: Cloud, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], text: str
 ) -> None:
     """The reservation was changed between the plan and the launch."""
-    full = Reserved(name="full", instance="c2-standard-60", zone="us-central1-b", count=1)
+    reservation = Reserved(name="full", instance="c2-standard-60", zone="us-central1-b", count=1)
     copies = [msgspec.structs.replace(item, zone="us-central1-b") for item in (LATER, ANY, DENSE)]
-    reserved.reset(Settings(reservations=(OWN, full, *copies)))
-    usual = request.affinity
+    reserved.reset(Settings(reservations=(OWN, reservation, *copies)))
+    original = request.affinity
 
     def affinity(offer: GcpOffer) -> dict[str, Any]:
-        return {"reservation_affinity": {**usual(offer)["reservation_affinity"], **change}}
+        return {"reservation_affinity": {**original(offer)["reservation_affinity"], **change}}
 
     monkeypatch.setattr(request, "affinity", affinity)
     with pytest.raises(ProvisionError, match=text) as refused:
