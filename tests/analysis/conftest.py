@@ -17,8 +17,8 @@ def look(tmp_path: Path) -> Look:
 
     def evidence(text: str, hardware: str = "", hosts: int = 0) -> Evidence:
         place = LogLocation(hardware=find(hardware) if hardware else None, hosts=hosts)
-        done = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
-        run = store.read(done.folder)
+        result = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
+        run = store.read(result.folder)
         return run.evidence(run.summary())
 
     return evidence

@@ -28,8 +28,8 @@ def summary(median: float, **params: Scalar) -> Summary:
     return plain_summary(median, ONE_WAY, params=params, bound=1e12, share=median / 1e12)
 
 
-def ours(*summaries: Summary, **others: object) -> Evidence:
-    words = {"summaries": summaries, "definitions": {ONE_WAY.id: ONE_WAY}, **others}
+def facts(*summaries: Summary, **fields: object) -> Evidence:
+    words = {"summaries": summaries, "definitions": {ONE_WAY.id: ONE_WAY}, **fields}
     return Evidence(**words)  # type: ignore[arg-type]
 
 

@@ -60,19 +60,19 @@ def test_a_step_of_three_deviations_is_found_where_it_is() -> None:
         values[30:] += 0.06
         places.append([point.at for point in look(values.tolist()).changes])
 
-    assert sum(any(abs(at - 30) <= 1 for at in found) for found in places) >= 0.95 * len(places)
+    assert sum(any(abs(i - 30) <= 1 for i in hits) for hits in places) >= 0.95 * len(places)
     assert all(places)
 
 
 def test_a_step_of_three_deviations_is_a_change_after_six_launches() -> None:
     chance = np.random.default_rng(4)
-    found = 0
+    hits = 0
     for _ in range(200):
         values = normal(chance)
         values[-6:] += 0.06
-        found += bool(look(values.tolist()).changes)
+        hits += bool(look(values.tolist()).changes)
 
-    assert found >= 0.97 * 200
+    assert hits >= 0.97 * 200
 
 
 @pytest.mark.quick(False)  # seconds
@@ -85,22 +85,22 @@ def test_looks_after_each_run_alarm_in_at_most_one_of_a_hundred_series() -> None
 
 
 def _alarms(values: Floats) -> bool:
-    return any(look(values[:at].tolist()).state == "alarm" for at in range(14, LENGTH + 1))
+    return any(look(values[:n].tolist()).state == "alarm" for n in range(14, LENGTH + 1))
 
 
 @pytest.mark.quick(False)  # seconds
 def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_after_six() -> None:
     chance = np.random.default_rng(SEED + 3)
-    seen = alarms = early = 0
+    hits = alarms = early = 0
     for _ in range(200):
         values = normal(chance)
         values[-6:] += 0.06
-        states = [look(values[:at].tolist()).state for at in range(56, 61)]
-        seen += any(one != "steady" for one in states[:2])
+        states = [look(values[:n].tolist()).state for n in range(56, 61)]
+        hits += any(state != "steady" for state in states[:2])
         early += "alarm" in states[:2]
         alarms += "alarm" in states
 
-    assert seen >= 0.93 * 200
+    assert hits >= 0.93 * 200
     assert alarms >= 0.85 * 200
     assert early >= 0.45 * 200
 
@@ -109,13 +109,13 @@ def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_afte
 def test_99_of_100_steps_of_three_deviations_are_seen_within_three_launches() -> None:
     """F1: the state is `watch` or `alarm`; an alarm alone cannot be that sure: see below."""
     chance = np.random.default_rng(SEED + 4)
-    seen = 0
+    hits = 0
     for _ in range(1000):
         values = normal(chance)
         values[-3:] += 0.06
-        seen += any(look(values[:at].tolist()).state != "steady" for at in (60, 59, 58))
+        hits += any(look(values[:n].tolist()).state != "steady" for n in (60, 59, 58))
 
-    assert seen >= 987  # of 993 expected, by `scripts/bench 2 watching`: chance gives less in 1%
+    assert hits >= 987  # of 993 expected, by `scripts/bench 2 watching`: chance gives less in 1%
 
 
 def test_no_detector_finds_three_deviations_within_three_launches_99_times_of_100() -> None:
@@ -168,7 +168,7 @@ def test_the_interval_of_a_change_holds_it_95_times_of_100() -> None:
     for _ in range(100):
         values = 100 * (1 + 0.01 * chance.standard_normal(LENGTH))
         values[40:] *= 0.8
-        point = max(look(values.tolist()).changes, key=lambda one: one.errors)
+        point = max(look(values.tolist()).changes, key=lambda change: change.errors)
         assert point.at == 40
         within += point.ci[0] < -0.2 < point.ci[1]
 
@@ -191,13 +191,13 @@ def test_equal_values_that_step_have_one() -> None:
 def test_a_change_that_was_taken_back_has_two_places() -> None:
     """A link that was slow for twelve runs, by four deviations."""
     chance = np.random.default_rng(SEED + 7)
-    found = []
+    places = []
     for _ in range(200):
         values = normal(chance)
         values[24:36] -= 0.08
-        found.append([point.at for point in look(values.tolist()).changes])
+        places.append([point.at for point in look(values.tolist()).changes])
 
-    near = [len(at) == 2 and abs(at[0] - 24) <= 1 and abs(at[1] - 36) <= 1 for at in found]
+    near = [len(p) == 2 and abs(p[0] - 24) <= 1 and abs(p[1] - 36) <= 1 for p in places]
     assert sum(near) >= 0.9 * len(near)
 
 

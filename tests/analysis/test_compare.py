@@ -30,15 +30,15 @@ RECORD = plain_record("x", software="1")
 
 
 def summary(median: float, *, size: int = 8, rate: bool = False) -> Summary:
-    of = RATE if rate else TIME
-    [found] = summarize([measurement(of, (median,) * 6, size=1000)], [of])
-    return msgspec.structs.replace(found, params={"size": size})
+    metric = RATE if rate else TIME
+    [result] = summarize([measurement(metric, (median,) * 6, size=1000)], [metric])
+    return msgspec.structs.replace(result, params={"size": size})
 
 
 def side(name: str, *launches: Sequence[Summary], **record: object) -> Side:
-    known = msgspec.structs.replace(RECORD, **record)
+    run_record = msgspec.structs.replace(RECORD, **record)
     return Side(
-        name=name, launches=tuple(Launch(record=known, summaries=tuple(s)) for s in launches)
+        name=name, launches=tuple(Launch(record=run_record, summaries=tuple(s)) for s in launches)
     )
 
 
@@ -50,7 +50,7 @@ def simulated(
     rng: np.random.Generator, *, launches: int = 5, times: float = 1.0, cells: int = 1
 ) -> Side:
     """Launch by launch, with an effect of the launch, skewed values and outliers."""
-    made = []
+    summaries = []
     for _ in range(launches):
         effect = times * np.exp(0.01 * rng.standard_normal(cells))
         values = [
@@ -58,8 +58,8 @@ def simulated(
             for e in effect
         ]
         series = [measurement(TIME, tuple(v), size=1, cell=i) for i, v in enumerate(values)]
-        made.append(summarize(series, [TIME]))
-    return side("s", *made)
+        summaries.append(summarize(series, [TIME]))
+    return side("s", *summaries)
 
 
 def verdicts(comparison: Comparison) -> list[str]:
@@ -133,8 +133,8 @@ def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
     pairs = [(simulated(rng, cells=cells), simulated(rng, cells=cells)) for _ in range(trials)]
 
     def wrong(threshold: float) -> int:
-        found = (set(verdicts(compare(*pair, threshold))) for pair in pairs)
-        return sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in found)
+        words = (set(verdicts(compare(*pair, threshold))) for pair in pairs)
+        return sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in words)
 
     assert wrong(0.03) <= 0.05 * trials
     assert wrong(0.001) <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
@@ -148,44 +148,44 @@ def test_equal_conditions_on_a_noisy_machine_with_a_coarse_clock() -> None:
     """
     rng = np.random.default_rng(20261122)
 
-    def one() -> Side:
+    def simulate() -> Side:
         effects = 1e-6 * np.exp(0.2 * rng.standard_normal((5, 8)))
         ticks = np.maximum(1, np.round(effects / 5e-8)) * 5e-8
         return side("s", *([summary(m, size=i + 1) for i, m in enumerate(row)] for row in ticks))
 
-    found = [set(verdicts(compare(one(), one()))) for _ in range(400)]
+    words = [set(verdicts(compare(simulate(), simulate()))) for _ in range(400)]
 
-    assert sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in found) <= 15
+    assert sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in words) <= 15
 
 
 def test_a_run_compared_with_itself_is_not_different() -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
-        own = simulated(rng)
-        assert set(verdicts(compare(own, own))) <= {"equivalent", "inconclusive"}
+        run = simulated(rng)
+        assert set(verdicts(compare(run, run))) <= {"equivalent", "inconclusive"}
 
 
 @pytest.mark.quick(False)  # a simulation of seconds
 def test_a_shift_of_5_percent_is_found_given_enough_launches() -> None:
     rng = np.random.default_rng(20180626)
-    found = [
+    words = [
         verdicts(compare(simulated(rng, launches=8), simulated(rng, launches=8, times=1.05)))[0]
         for _ in range(60)
     ]
 
-    assert found.count("slower") >= 54
-    assert "faster" not in found
-    assert "equivalent" not in found
+    assert words.count("slower") >= 54
+    assert "faster" not in words
+    assert "equivalent" not in words
 
 
 def test_what_is_equal_is_called_so_given_enough_launches() -> None:
     rng = np.random.default_rng(20180626)
-    found = [
+    words = [
         verdicts(compare(simulated(rng, launches=8), simulated(rng, launches=8)))[0]
         for _ in range(60)
     ]
 
-    assert found.count("equivalent") >= 54
+    assert words.count("equivalent") >= 54
 
 
 def test_a_cell_that_one_side_lacks_is_shown_with_the_reason() -> None:
@@ -209,8 +209,8 @@ def test_a_cell_that_one_launch_lacks_has_no_verdict() -> None:
 
 
 def test_other_definitions_are_other_metrics() -> None:
-    changed = msgspec.structs.replace(summary(1.0), definition="test.latency-other")
-    [cell] = compare(side("a", [summary(1.0)]), side("b", [changed])).cells
+    variant = msgspec.structs.replace(summary(1.0), definition="test.latency-other")
+    [cell] = compare(side("a", [summary(1.0)]), side("b", [variant])).cells
 
     assert cell.ratio is None
     assert cell.reason is not None
@@ -221,8 +221,8 @@ def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
     """Faster or slower, it may be far from what is possible."""
 
     def bounded(name: str, *shares: float | None) -> Side:
-        known = (msgspec.structs.replace(summary(1.0), share=share) for share in shares)
-        return side(name, *([one] for one in known))
+        summaries = (msgspec.structs.replace(summary(1.0), share=share) for share in shares)
+        return side(name, *([s] for s in summaries))
 
     comparison = compare(bounded("a", 0.5, 0.6, 0.9), bounded("b", 0.5, None))
     [cell] = comparison.cells
@@ -237,15 +237,15 @@ def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
 def test_what_one_run_has_of_two_tools_is_compared_with_the_same_tool() -> None:
     """Two tools may call different things by one name; neither hides the other."""
 
-    def of(tool: str, median: float) -> Summary:
+    def result(tool: str, median: float) -> Summary:
         return msgspec.structs.replace(summary(median), definition=tool)
 
-    base = side("a", *([of("one", s), of("other", 9 * s)] for s in STEADY))
-    both = side("b", *([of("one", 2 * s), of("other", 9 * s)] for s in STEADY))
-    lacking = side("c", *([of("one", 2 * s)] for s in STEADY))
+    base = side("a", *([result("one", s), result("other", 9 * s)] for s in STEADY))
+    other = side("b", *([result("one", 2 * s), result("other", 9 * s)] for s in STEADY))
+    lacking = side("c", *([result("one", 2 * s)] for s in STEADY))
 
-    assert [cell.base for cell in compare(base, both).cells] == [STEADY[2], 9 * STEADY[2]]
-    assert verdicts(compare(base, both)) == ["slower", "equivalent"]
+    assert [cell.base for cell in compare(base, other).cells] == [STEADY[2], 9 * STEADY[2]]
+    assert verdicts(compare(base, other)) == ["slower", "equivalent"]
     assert verdicts(compare(base, lacking)) == ["slower", "inconclusive"]
     assert compare(base, lacking).cells[1].reason == CellReason(kind="not_measured", side="c")
 
@@ -253,15 +253,15 @@ def test_what_one_run_has_of_two_tools_is_compared_with_the_same_tool() -> None:
 def test_launches_that_were_not_in_turn_are_said_to_be() -> None:
     """What changed between two blocks of launches looks like a difference of the conditions."""
 
-    def at(name: str, *moments: float) -> Side:
+    def side_at(name: str, *moments: float) -> Side:
         records = (msgspec.structs.replace(RECORD, at=moment) for moment in moments)
         return Side(
             name=name, launches=tuple(Launch(record=r, summaries=(summary(1.0),)) for r in records)
         )
 
-    apart = compare(at("a", 1, 2, 3, 4, 5), at("b", 6, 7, 8, 9, 10))
-    in_turn = compare(at("a", 1, 4, 5, 8, 9), at("b", 2, 3, 6, 7, 10))
-    few = compare(at("a", 1, 2), at("b", 3, 4))
+    apart = compare(side_at("a", 1, 2, 3, 4, 5), side_at("b", 6, 7, 8, 9, 10))
+    in_turn = compare(side_at("a", 1, 4, 5, 8, 9), side_at("b", 2, 3, 6, 7, 10))
+    few = compare(side_at("a", 1, 2), side_at("b", 3, 4))
 
     assert [note.kind for note in apart.notes] == ["in_sequence"]
     assert (in_turn.notes, few.notes) == ((), ())
@@ -278,11 +278,11 @@ def test_a_median_of_zero_is_no_base_for_a_ratio() -> None:
 
 def test_the_line_above_all(snapshot: Snapshot) -> None:
     base = times("a", *STEADY)
-    both = side("b", *([summary(2 * s), summary(s, size=64)] for s in STEADY))
+    other = side("b", *([summary(2 * s), summary(s, size=64)] for s in STEADY))
     wide = side("a", *([summary(s), summary(s, size=64)] for s in STEADY))
 
     snapshot(headline(compare(base, times("b", *STEADY))))
-    snapshot(headline(compare(wide, both)))
+    snapshot(headline(compare(wide, other)))
     snapshot(headline(compare(wide, wide)))
     snapshot(headline(compare(side("a"), side("b"))))
 

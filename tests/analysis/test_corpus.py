@@ -46,12 +46,12 @@ def summary(result: PublishedResult, value: float | None = None) -> Summary:
     return with_hardware_bound(bare, definition, hardware.find(result.run.hardware))
 
 
-def judged(result: PublishedResult, others: list[PublishedResult]) -> str:
+def judged(result: PublishedResult, results: list[PublishedResult]) -> str:
     definition = published.definitions()[result.run.definition]
-    known = hardware.find(result.run.hardware)
+    platform = hardware.find(result.run.hardware)
     point = summary(result)
-    share = usual(definition, result.params, known) if point.share else None
-    return word_of(point, share, compare(point, definition, known, others))
+    share = usual(definition, result.params, platform) if point.share else None
+    return word_of(point, share, compare(point, definition, platform, results))
 
 
 def test_it_is_large_enough_and_small_enough() -> None:
@@ -60,9 +60,9 @@ def test_it_is_large_enough_and_small_enough() -> None:
 
 
 def test_all_entries_have_a_source_and_a_grade() -> None:
-    for each in published.runs():
-        assert each.source.url.startswith("https://"), each.id
-        assert each.grade in get_args(Grade), each.id
+    for entry in published.runs():
+        assert entry.source.url.startswith("https://"), entry.id
+        assert entry.grade in get_args(Grade), entry.id
 
 
 LOOKED_UP = """
@@ -116,23 +116,23 @@ def test_nothing_is_wrong_with_it() -> None:
 
 def test_every_threshold_rests_on_published_results() -> None:
     """No sentence stands for one, neither among the thresholds nor in the list of GPUs."""
-    known = published.thresholds()
+    thresholds = published.thresholds()
     buses = [bus for name in hardware.names() if (bus := hardware.find(name).bus)]
     bare = {"it": published.Threshold(share=0.9, evidence=())}
 
     assert checks.threshold_problems(bare) == (EntryProblem("it", "no_evidence"),)
     assert {bus.threshold for bus in buses} == {"", "k80_bus", "c2c", "two_on_c2c"}
-    assert {bus.threshold or "pcie" for bus in buses} <= set(known)
+    assert {bus.threshold or "pcie" for bus in buses} <= set(thresholds)
 
 
 def test_its_definitions_are_those_of_the_parsers() -> None:
-    ours = {
+    definitions = {
         definition.id: definition
         for name in plugins.names(Parser)
         for definition in plugins.load(Parser, name).definitions
     }
 
-    assert {id_: ours.get(id_) for id_ in published.definitions()} == published.definitions()
+    assert {id_: definitions.get(id_) for id_ in published.definitions()} == published.definitions()
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_each_entry_is_normal_beside_the_others_of_its_hardware() -> None:
     """Without its own run; those are left out that nobody else measured on the same hardware."""
     words = {}
     for result in published.results():
-        others = [other for other in published.results() if other.run.id != result.run.id]
+        peers = [other for other in published.results() if other.run.id != result.run.id]
         definition = published.definitions()[result.run.definition]
-        known = hardware.find(result.run.hardware)
-        found = compare(summary(result), definition, known, others)
-        if result.run.grade in published.USUAL and not result.run.settings and found and found.runs:
-            words[result.id] = judged(result, others)
+        platform = hardware.find(result.run.hardware)
+        match = compare(summary(result), definition, platform, peers)
+        if result.run.grade in published.USUAL and not result.run.settings and match and match.runs:
+            words[result.id] = judged(result, peers)
 
     normal = [id_ for id_, word in words.items() if word == "normal"]
     assert len(words) >= 40
@@ -203,23 +203,23 @@ def test_fewer_runs_are_named_and_say_only_normal_or_less_than_half(
 ) -> None:
     result = published.find("p5-allreduce-aws@16GiB")
     definition = published.definitions()[result.run.definition]
-    own = summary(result, rate)
-    own = msgspec.structs.replace(own, params={**own.params, "size": size << 30})
-    found = compare(own, definition, P5, [result])
+    point = summary(result, rate)
+    point = msgspec.structs.replace(point, params={**point.params, "size": size << 30})
+    comparison = compare(point, definition, P5, [result])
 
-    assert found is not None
-    assert (found.results, found.runs, found.word) == ((result.id,), runs, word)
+    assert comparison is not None
+    assert (comparison.results, comparison.runs, comparison.word) == ((result.id,), runs, word)
     words = "487.2 GB/s at 16 GiB on 2 x p5.48xlarge (corpus: p5-allreduce-aws, grade A)"
-    assert words in published_words(found, rate, "B/s")
+    assert words in published_words(comparison, rate, "B/s")
 
 
 def test_a_result_of_one_host_is_not_near_one_of_several() -> None:
     result = published.find("h100-allreduce-together@8GiB")
     definition = published.definitions()[result.run.definition]
-    own = summary(result, 100e9)
-    own = msgspec.structs.replace(own, params={**own.params, "hosts": 8, "ranks": 64})
+    point = summary(result, 100e9)
+    point = msgspec.structs.replace(point, params={**point.params, "hosts": 8, "ranks": 64})
 
-    assert compare(own, definition, hardware.find("h100"), [result]) is None
+    assert compare(point, definition, hardware.find("h100"), [result]) is None
 
 
 @pytest.mark.parametrize(
@@ -229,18 +229,18 @@ def test_only_the_same_is_compared(change: dict[str, int | str]) -> None:
     result = published.find("p5-allreduce-aws@16GiB")
     definition = published.definitions()[result.run.definition]
     other = msgspec.structs.replace(summary(result), params=result.params | change)
-    found = compare(other, definition, P5)
+    comparison = compare(other, definition, P5)
 
-    assert found is None or (found.runs == 0 and found.results)
+    assert comparison is None or (comparison.runs == 0 and comparison.results)
 
 
 def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
     for result in published.results():
         if result.run.settings or result.run.grade == "X":
             definition = published.definitions()[result.run.definition]
-            known = hardware.find(result.run.hardware)
-            found = compare(summary(result), definition, known)
-            assert found is None or result.id not in found.results
+            platform = hardware.find(result.run.hardware)
+            comparison = compare(summary(result), definition, platform)
+            assert comparison is None or result.id not in comparison.results
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
 def test_an_entry_that_is_wrong_is_named(changes: dict[str, object], problem: str) -> None:
     run = msgspec.structs.replace(RUNS["p5-allreduce-aws-eks"], **changes)
 
-    (found,) = checks.problems([run])
+    (fault,) = checks.problems([run])
 
-    assert found.id == "p5-allreduce-aws-eks"
-    assert problem in entry_problem_words(found)
+    assert fault.id == "p5-allreduce-aws-eks"
+    assert problem in entry_problem_words(fault)
 
 
 def test_what_nothing_can_reach_is_named() -> None:
@@ -279,9 +279,9 @@ def test_what_nothing_can_reach_is_named() -> None:
     fast = msgspec.structs.replace(slow, points=(point,))
     one_host = msgspec.structs.replace(RUNS["c5n-latency-centos7-intelmpi"], grade="C", reason="")
 
-    (above,), (short,) = checks.problems([fast]), checks.problems([one_host])
-    assert (above.code, short.code) == ("above_limit", "too_short")
-    assert above.figures[1] == pytest.approx(1.20, abs=0.005)
+    (excess,), (short,) = checks.problems([fast]), checks.problems([one_host])
+    assert (excess.code, short.code) == ("above_limit", "too_short")
+    assert excess.figures[1] == pytest.approx(1.20, abs=0.005)
 
 
 def test_the_same_twice_is_named() -> None:
@@ -294,8 +294,8 @@ def test_the_same_twice_is_named() -> None:
 
 def test_a_log_that_says_something_else_is_named() -> None:
     run = RUNS["hpc6a-bw-eks-0"]
-    changed = run.log.replace("10516.40", "10999.00")
-    measurements = [m for r in read([changed.encode()]).results for m in r.measurements]
+    log = run.log.replace("10516.40", "10999.00")
+    measurements = [m for r in read([log.encode()]).results for m in r.measurements]
 
     assert [problem.code for problem in checks.unread(run, measurements)] == ["not_in_log"]
 
@@ -306,7 +306,7 @@ def test_a_file_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[[run]]\nid = 'a'\n[[run]]\nid = 'b'", "mine.toml: a: Object missing required field"),
         ("[[run]]\nid = 'a'\nhardwear = ''", "mine.toml: a: Object contains unknown field"),
@@ -315,6 +315,6 @@ def test_a_file_that_is_none_is_refused() -> None:
         ("[[run]", "mine.toml: "),
     ],
 )
-def test_the_entry_that_cannot_be_read_is_named(text: str, said: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(said)):
+def test_the_entry_that_cannot_be_read_is_named(text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
         published.read(text, "mine.toml")

@@ -9,14 +9,14 @@ import pytest
 from cluster.analysis.verdict.evidence import Evidence, Sign
 from cluster.analysis.verdict.rules import RULES, diagnose, failures, gpus, hosts, network, trust
 from cluster.reports.words.findings import finding_lines, finding_words
-from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
+from tests.analysis.evidence import ALONE, BW, Look, facts, iperf3, nccl, summary
 from tests.logs.samples import LOGS
 
 
-def matrix(on: float, off: float) -> str:
+def matrix(enabled: float, disabled: float) -> str:
     """Write two matrices of p2pBandwidthLatencyTest."""
     text = ""
-    for state, rate in (("Disabled", off), ("Enabled", on)):
+    for state, rate in (("Disabled", disabled), ("Enabled", enabled)):
         text += f"Unidirectional P2P={state} Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n"
         text += f"     0 500.00 {rate:6.2f} \n     1 {rate:6.2f} 500.00 \n"
     return text
@@ -127,12 +127,12 @@ def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
     rule: Callable[[Evidence], Sign | None], look: Look
 ) -> None:
     log, hardware, healthy = LOGGED[rule]
-    found = rule(look(log, hardware, 2))
+    finding = rule(look(log, hardware, 2))
 
-    assert found is not None
-    words = finding_words(found)
+    assert finding is not None
+    words = finding_words(finding)
     assert all((words.name, words.evidence, words.confidence, words.remedy, words.confirm))
-    assert found in diagnose(look(log, hardware, 2))
+    assert finding in diagnose(look(log, hardware, 2))
     try:
         healthy_evidence = look(healthy, hardware, 2)
     except Exception as error:  # noqa: BLE001 - a log of nothing that anybody knows is silent, too
@@ -193,9 +193,9 @@ def test_each_pitfall_has_its_rule_and_each_rule_its_tests() -> None:
 @pytest.mark.parametrize("path", sorted(LOGS.glob("*.txt")), ids=lambda path: path.stem)
 def test_every_rule_bears_every_log(path: Path, look: Look) -> None:
     for hardware in ("", "p4d.24xlarge", "k80"):
-        found = diagnose(look(path.read_text(), hardware, 2))
+        findings = diagnose(look(path.read_text(), hardware, 2))
 
-        assert all(finding_lines(found))
+        assert all(finding_lines(findings))
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_every_rule_bears_every_log(path: Path, look: Look) -> None:
     [(8e9, "bits"), (2e9, "both_ways"), (1.0737e9, "gib"), (1.0486e9, "mib"), (5e9, None)],
 )
 def test_a_value_above_its_bound_has_a_guess_at_the_mistake(rate: float, guess: str | None) -> None:
-    above = msgspec.structs.replace(summary(rate), bound=1e9, share=rate / 1e9)
-    found = trust.above_limit(ours(above))
+    point = msgspec.structs.replace(summary(rate), bound=1e9, share=rate / 1e9)
+    finding = trust.above_limit(facts(point))
 
-    assert found is not None
-    assert (found.confidence, found.mistake) == ("certain", guess)
+    assert finding is not None
+    assert (finding.confidence, finding.mistake) == ("certain", guess)
 
 
 def test_the_surest_finding_comes_first(look: Look) -> None:
     log = (LOGS / "symptoms.several.txt").read_text()
-    found = diagnose(look(log))
+    findings = diagnose(look(log))
 
-    order = [("certain", "likely", "possible").index(f.confidence) for f in found]
+    order = [("certain", "likely", "possible").index(f.confidence) for f in findings]
     assert order == sorted(order)
-    assert len(found) >= 4
+    assert len(findings) >= 4

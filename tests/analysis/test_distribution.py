@@ -25,21 +25,21 @@ ONE_MODE: dict[str, Draw] = {
     "a coarse clock": lambda rng, n: np.round((1 + 0.05 * rng.standard_normal(n)) / 0.03) * 0.03,
 }
 TWO_MODES: dict[str, Draw] = {
-    "half 1.2 x": lambda rng, n: _either(rng, n, 0.5, 1.2, 0.02),
-    "a fifth 2 x": lambda rng, n: _either(rng, n, 0.2, 2.0, 0.05),
-    "a sixth 1.5 x": lambda rng, n: _either(rng, n, 1 / 6, 1.5, 0.03),
+    "half 1.2 x": lambda rng, n: _mix(rng, n, 0.5, 1.2, 0.02),
+    "a fifth 2 x": lambda rng, n: _mix(rng, n, 0.2, 2.0, 0.05),
+    "a sixth 1.5 x": lambda rng, n: _mix(rng, n, 1 / 6, 1.5, 0.03),
 }
 
 
-def _either(rng: np.random.Generator, n: int, part: float, times: float, noise: float) -> Values:
+def _mix(rng: np.random.Generator, n: int, part: float, times: float, noise: float) -> Values:
     place = np.where(rng.random(n) < part, times, 1.0)
     return np.asarray(place * (1 + noise * rng.standard_normal(n)))
 
 
-def share(draw: Draw, n: int, found: Callable[[Values], bool], trials: int = TRIALS) -> float:
+def share(draw: Draw, n: int, check: Callable[[Values], bool], trials: int = TRIALS) -> float:
     """Return the share of simulated series in which something is found."""
     rng = np.random.default_rng(20180626)
-    return sum(found(draw(rng, n)) for _ in range(trials)) / trials
+    return sum(check(draw(rng, n)) for _ in range(trials)) / trials
 
 
 def several(series: Values) -> bool:
@@ -60,9 +60,9 @@ def test_two_modes_are_found(name: str, n: int) -> None:
 
 def test_the_modes_are_where_they_are() -> None:
     rng = np.random.default_rng(1)
-    found = modes(np.sort(_either(rng, 5000, 0.3, 2.0, 0.03)))
+    places = modes(np.sort(_mix(rng, 5000, 0.3, 2.0, 0.03)))
 
-    assert found == pytest.approx((1.0, 2.0), rel=0.03)
+    assert places == pytest.approx((1.0, 2.0), rel=0.03)
 
 
 def test_few_values_and_impossible_ones_have_no_modes() -> None:
@@ -107,9 +107,9 @@ def test_outliers_are_counted_and_left_in() -> None:
     ordered = np.array([-50.0, *np.arange(1.0, 22.0), 46.0, 46.1, 99.0])
 
     assert outliers(ordered, 6.0, 16.0) == 3
-    of = definition()
+    time = definition()
     values = (*np.arange(1.0, 22.0), 99.0)
-    [summary] = summarize([measurement(of, values)], [of])
+    [summary] = summarize([measurement(time, values)], [time])
     assert summary.n == 22
     assert summary.shape is not None
     assert (summary.shape.outliers, summary.shape.maximum) == (1, 99.0)
@@ -117,9 +117,9 @@ def test_outliers_are_counted_and_left_in() -> None:
 
 def test_the_shape_of_a_rate_is_that_of_its_times() -> None:
     """The slowest times are the lowest rates, and a rate that falls drifts down."""
-    of = definition(unit="B/s")
+    rate = definition(unit="B/s")
     values = (*[1.0] * 60, *[2.0] * 60)
-    [summary] = summarize([measurement(of, values, size=100)], [of])
+    [summary] = summarize([measurement(rate, values, size=100)], [rate])
 
     assert summary.shape == Distribution(
         minimum=50.0,
@@ -135,10 +135,10 @@ def test_the_shape_of_a_rate_is_that_of_its_times() -> None:
 
 
 def test_the_tail_of_what_was_measured_as_a_rate_is_at_its_lowest() -> None:
-    of = definition(unit="B/s")
-    raw = measurement(of, (*[100.0] * 97, 10.0, 10.0, 10.0))
+    rate = definition(unit="B/s")
+    raw = measurement(rate, (*[100.0] * 97, 10.0, 10.0, 10.0))
     [summary] = summarize(
-        [type(raw)(**{f: getattr(raw, f) for f in raw.__struct_fields__} | {"unit": "B/s"})], [of]
+        [type(raw)(**{f: getattr(raw, f) for f in raw.__struct_fields__} | {"unit": "B/s"})], [rate]
     )
 
     assert summary.shape is not None

@@ -31,25 +31,25 @@ RECORD = plain_record(
 )
 
 
-def changed(**fields: object) -> Record:
+def vary(**fields: object) -> Record:
     return msgspec.structs.replace(RECORD, **fields)
 
 
 def test_each_factor_has_one_name_at_every_level() -> None:
-    known = dict(factors(RECORD))
+    values = dict(factors(RECORD))
 
-    assert known["placement"] == "0"
-    assert known["options.rate"] == "1gbit"
-    assert known["sizes"] == "8,64"
-    assert known["window"] == "-"
-    assert known["mca:btl"] == "self"
-    assert known["env:OMP_NUM_THREADS"] == "1"
-    assert known["host.libraries.numpy"] == "2.0"
-    assert known["host.interfaces.mtu"] == "1500"
+    assert values["placement"] == "0"
+    assert values["options.rate"] == "1gbit"
+    assert values["sizes"] == "8,64"
+    assert values["window"] == "-"
+    assert values["mca:btl"] == "self"
+    assert values["env:OMP_NUM_THREADS"] == "1"
+    assert values["host.libraries.numpy"] == "2.0"
+    assert values["host.interfaces.mtu"] == "1500"
 
 
 def test_who_and_when_are_no_factors() -> None:
-    other = changed(
+    other = vary(
         id="s",
         at=9.0,
         spec=ClusterSpec(name="y", options={"rate": "1gbit"}),
@@ -63,7 +63,7 @@ def test_who_and_when_are_no_factors() -> None:
 
 def test_what_differs_is_named_with_both_values() -> None:
     host = msgspec.structs.replace(FACTS, kernel="6.2")
-    other = changed(environment=(FACTS, host), variables={"OMPI_MCA_btl": "tcp"})
+    other = vary(environment=(FACTS, host), variables={"OMPI_MCA_btl": "tcp"})
 
     assert differing_factors([RECORD], [other]) == (
         Factor(name="mca:btl", base="self", other="tcp"),
@@ -73,22 +73,22 @@ def test_what_differs_is_named_with_both_values() -> None:
 
 
 def test_runs_of_one_group_may_differ_too() -> None:
-    both = [RECORD, changed(software="2.0")]
+    records = [RECORD, vary(software="2.0")]
 
-    assert differing_factors([RECORD], both) == (
+    assert differing_factors([RECORD], records) == (
         Factor(name="cluster", base="1.0", other="1.0 | 2.0"),
     )
-    assert differing_factors(both, both) == ()
+    assert differing_factors(records, records) == ()
 
 
 def test_a_link_is_a_factor() -> None:
-    def on(rate: float) -> Record:
+    def with_link(rate: float) -> Record:
         link = Link(rate=rate, source="test")
         machine = Machine(  # noqa: S604 - no command
             name="0.x", id="0", address="a", shell="local", folder="f", bin="b", link=link
         )
-        return changed(machines=(machine,))
+        return vary(machines=(machine,))
 
-    assert differing_factors([on(1e9)], [on(2e9)]) == (
+    assert differing_factors([with_link(1e9)], [with_link(2e9)]) == (
         Factor(name="link.rate", base="1000000000.0", other="2000000000.0"),
     )

@@ -59,16 +59,16 @@ def test_an_exact_line_is_found_exactly() -> None:
 @pytest.mark.quick(False)  # a simulation of seconds
 def test_one_line_is_hardly_ever_cut() -> None:
     rng = np.random.default_rng(20180626)
-    found = [len(pieces(sweep(rng, noise))) for noise in (0.003, 0.01, 0.03) for _ in range(20)]
+    counts = [len(pieces(sweep(rng, noise))) for noise in (0.003, 0.01, 0.03) for _ in range(20)]
 
-    assert found.count(1) >= 56
+    assert counts.count(1) >= 56
 
 
 @pytest.mark.quick(False)  # a simulation of seconds
 def test_a_protocol_switch_is_found_where_it_is() -> None:
     rng = np.random.default_rng(20180626)
-    found = [pieces(sweep(rng, 0.01, later=3e-6)) for _ in range(20)]
-    right = [p for p in found if [piece.last for piece in p][:1] == [8192]]
+    fits = [pieces(sweep(rng, 0.01, later=3e-6)) for _ in range(20)]
+    right = [p for p in fits if [piece.last for piece in p][:1] == [8192]]
 
     assert len(right) >= 18
     assert right[0][0].alpha == pytest.approx(ALPHA, rel=0.1)
@@ -82,11 +82,11 @@ def test_the_intervals_cover_the_truth(noise: float) -> None:
     sizes = [2**k for k in range(8, 18)]
     trials = hits = 0
     while trials < 200:
-        found = pieces(sweep(rng, noise, sizes))
-        if len(found) == 1 and found[0].alpha_ci and found[0].beta_ci:
+        fit = pieces(sweep(rng, noise, sizes))
+        if len(fit) == 1 and fit[0].alpha_ci and fit[0].beta_ci:
             trials += 2
-            hits += found[0].alpha_ci[0] <= ALPHA <= found[0].alpha_ci[1]
-            hits += found[0].beta_ci[0] <= BETA <= found[0].beta_ci[1]
+            hits += fit[0].alpha_ci[0] <= ALPHA <= fit[0].alpha_ci[1]
+            hits += fit[0].beta_ci[0] <= BETA <= fit[0].beta_ci[1]
 
     assert hits >= 0.9 * trials
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_predicted_is_not() -> None:
 
 
 def test_measured_over_predicted() -> None:
-    def one(**params: int) -> Summary:
+    def summary(**params: int) -> Summary:
         return Summary(
             metric="bcast_time",
             unit="s",
@@ -192,7 +192,7 @@ def test_measured_over_predicted() -> None:
             converged=False,
         )
 
-    operations = measured_collectives([one(size=1024), one(size=1024, ranks=4)], 2)
+    operations = measured_collectives([summary(size=1024), summary(size=1024, ranks=4)], 2)
     [by_record, by_param] = predictions(exact(), operations)
 
     assert by_record.ratio == pytest.approx(2.0)
@@ -203,25 +203,25 @@ def test_measured_over_predicted() -> None:
 
 def test_what_has_no_prediction_is_not_passed_over() -> None:
     """Nothing is said beyond four times the sizes, and that is said."""
-    one = MeasuredCollective(collective="bcast", ranks=2, size=2**30, seconds=1.0)
+    bcast = MeasuredCollective(collective="bcast", ranks=2, size=2**30, seconds=1.0)
 
-    assert predictions(exact(), [one]) == ()
-    assert without_prediction(exact(), [one]) == (one,)
+    assert predictions(exact(), [bcast]) == ()
+    assert without_prediction(exact(), [bcast]) == (bcast,)
 
 
-def run(at: float, scale: float, condition: str = "", **definitions: Definition) -> Launch:
+def run(time: float, scale: float, condition: str = "", **definitions: Definition) -> Launch:
     """A run of a sweep, all of whose times are scaled."""
-    record = plain_record(id=f"r{at:g}", at=at, condition=condition, definitions=definitions)
+    record = plain_record(id=f"r{time:g}", at=time, condition=condition, definitions=definitions)
     times = ((size, scale * (ALPHA + size / BETA)) for size in SIZES)
     return Launch(record=record, summaries=tuple(summary(t, size=size) for size, t in times))
 
 
 def test_launches_that_repeat_one_another_are_one_fit_of_their_medians() -> None:
     """Each launch counts once, whatever one of them was disturbed by."""
-    [found] = fit_launches([run(1, 1.0), run(2, 1.01), run(3, 9.0)])
-    [piece] = found.pieces
+    [fit] = fit_launches([run(1, 1.0), run(2, 1.01), run(3, 9.0)])
+    [piece] = fit.pieces
 
-    assert (found.launches, found.of) == (3, "r1")
+    assert (fit.launches, fit.of) == (3, "r1")
     assert piece.alpha == pytest.approx(1.01 * ALPHA)
     assert piece.beta == pytest.approx(BETA / 1.01)
 
@@ -229,9 +229,9 @@ def test_launches_that_repeat_one_another_are_one_fit_of_their_medians() -> None
 def test_launches_that_differ_are_put_apart() -> None:
     """A condition, or a definition, is not averaged over."""
     other = definition(metric="other")
-    found = fit_launches(
+    fits = fit_launches(
         [run(1, 1.0, "A"), run(2, 2.0, "B"), run(3, 1.0, "A"), run(4, 4.0, o=other)]
     )
 
-    assert [(one.of, one.launches) for one in found] == [("A", 2), ("B", 1), ("r4", 1)]
-    assert [one.pieces[0].alpha for one in found] == pytest.approx([ALPHA, 2 * ALPHA, 4 * ALPHA])
+    assert [(fit.of, fit.launches) for fit in fits] == [("A", 2), ("B", 1), ("r4", 1)]
+    assert [fit.pieces[0].alpha for fit in fits] == pytest.approx([ALPHA, 2 * ALPHA, 4 * ALPHA])

@@ -18,11 +18,11 @@ def test_few_sockets_of_nccl(look: Look) -> None:
     test = ALONE.format(pid=7, bus="0.50").replace("104.86", "0.50").replace("10.00", "2097.15")
     test = test.replace("#  size", "#   Rank  1 Pid  8 on b device  0 [0x00] Tesla T4\n#  size")
     log = nccl("NET/Socket/0", network_="Socket") + test
-    found = gpus.slow_sockets(look(log, "nic=100gbit"))
+    finding = gpus.slow_sockets(look(log, "nic=100gbit"))
 
-    assert found is not None
-    asked = "NCCL_NSOCKS_PERTHREAD set by environment to 4"
-    log = nccl("NET/Socket/0", network_="Socket", extra=asked) + test
+    assert finding is not None
+    setting = "NCCL_NSOCKS_PERTHREAD set by environment to 4"
+    log = nccl("NET/Socket/0", network_="Socket", extra=setting) + test
     assert gpus.slow_sockets(look(log, "nic=100gbit")) is None
 
 
@@ -43,10 +43,10 @@ def test_nccl_over_tcp_below_what_iperf_carried(
     test = ALONE.format(pid=7, bus=bus).replace("104.86", bus).replace("10.00", "2097.15")
     test = test.replace("#  size", second).replace("# nThread", PERF + "# nThread")
     sockets = nccl("NET/Socket/0", network_="Socket", extra=extra)
-    found = gpus.slow_sockets(look(sockets + test + iperf3(1.17e9, streams)))
+    finding = gpus.slow_sockets(look(sockets + test + iperf3(1.17e9, streams)))
 
-    assert (found.share if found else None) == (share and pytest.approx(share, abs=0.005))
-    assert found is None or (found.other is not None and found.confidence == "likely")
+    assert (finding.share if finding else None) == (share and pytest.approx(share, abs=0.005))
+    assert finding is None or (finding.other is not None and finding.confidence == "likely")
     rdma = nccl("NET/IB/0", network_="IB", extra=extra)
     assert gpus.slow_sockets(look(rdma + test + iperf3(1.17e9, streams))) is None
 
@@ -70,10 +70,10 @@ def test_the_log_proves_whether_nccl_uses_the_plug_in_of_googles_types(
 
     FasTrak's and TCPX's are quoted in public notes on a3-megagpu-8g and a3-highgpu-8g.
     """
-    found = gpus.on_sockets(look(nccl(f"NET/{used}/0/GDRDMA", network_=used), hardware))
+    finding = gpus.on_sockets(look(nccl(f"NET/{used}/0/GDRDMA", network_=used), hardware))
 
-    assert (found.confidence if found else "") == sure
-    assert found is None or found.name == (hardware if sure == "certain" else "")
+    assert (finding.confidence if finding else "") == sure
+    assert finding is None or finding.name == (hardware if sure == "certain" else "")
 
 
 def test_the_logs_that_nccl_wrote_in_a_run_of_ours_prove_it_too(tmp_path: Path) -> None:
@@ -84,14 +84,14 @@ def test_the_logs_that_nccl_wrote_in_a_run_of_ours_prove_it_too(tmp_path: Path) 
     )
     log = folder / "raw" / "nccl.a.1.log"
     log.parent.mkdir(exist_ok=True)
-    found = []
+    findings = []
     for used in ("Socket", "FasTrak"):
         log.write_text(nccl(f"NET/{used}/0", network_=used))
-        found.append(gpus.on_sockets(store.read(folder).evidence(())))
+        findings.append(gpus.on_sockets(store.read(folder).evidence(())))
 
-    assert found[0] is not None
-    assert (found[0].confidence, found[0].name) == ("certain", "a3-megagpu-8g")
-    assert found[1] is None
+    assert findings[0] is not None
+    assert (findings[0].confidence, findings[0].name) == ("certain", "a3-megagpu-8g")
+    assert findings[1] is None
 
 
 def test_a_link_of_gib_without_gpudirect_is_found(look: Look) -> None:
@@ -99,9 +99,9 @@ def test_a_link_of_gib_without_gpudirect_is_found(look: Look) -> None:
     direct, copied = (nccl(f"NET/gIB/2{end}", network_="gIB") for end in ("/GDRDMA", ""))
 
     assert gpus.no_gpudirect(look(direct, "a4-highgpu-8g")) is None
-    found = gpus.no_gpudirect(look(copied, "a4-highgpu-8g"))
-    assert found is not None
-    assert found.kind == "no_gpudirect"
+    finding = gpus.no_gpudirect(look(copied, "a4-highgpu-8g"))
+    assert finding is not None
+    assert finding.kind == "no_gpudirect"
 
 
 def test_links_of_efa_without_gpudirect_may_be_all_that_the_instances_have(look: Look) -> None:

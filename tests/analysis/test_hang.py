@@ -71,13 +71,13 @@ def test_jobs_that_are_only_slow_are_not_called_hung() -> None:
         before = job(size, step, number, waits=step * chance.uniform(0.1, 0.9))
         odd = chance.randrange(size)
         before[odd] = absent(before[odd])
-        before = [msgspec.structs.replace(one, at=NOW - step) for one in before]
+        before = [msgspec.structs.replace(snapshot, at=NOW - step) for snapshot in before]
         after = job(size, step, number + 1, waits=step * chance.uniform(0.1, 0.9))
         after[odd] = absent(after[odd])
         assert diagnose(after).verdict != "hung"  # one look tells it by the gaps before
-        found = diagnose([*before, *after])
-        assert found.verdict == "slow"
-        assert found.rate == pytest.approx(1 / step, rel=0.5)
+        answer = diagnose([*before, *after])
+        assert answer.verdict == "slow"
+        assert answer.rate == pytest.approx(1 / step, rel=0.5)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_wait_between_two_looks_is_held_against_the_pauses_of_its_job(
 ) -> None:
     later = job(4, step, 50, waits)
     later[1] = absent(later[1])
-    before = [msgspec.structs.replace(one, at=NOW - 2) for one in later]
+    before = [msgspec.structs.replace(snapshot, at=NOW - 2) for snapshot in later]
 
     assert diagnose([*before, *later]).verdict == verdict
 
@@ -120,12 +120,12 @@ def test_counts_of_ras_name_the_rank_that_is_behind() -> None:
         Snapshot(
             source="nccl_ras",
             rank=rank,
-            at=at,
+            at=moment,
             groups=(Membership(group="c", ranks=(0, 1, 2, 3)),),
             counts=(Count(group="c", name="AllReduce", entered=811 + (rank != 2)),),
         )
         for rank in range(4)
-        for at in (NOW, NOW + 30)
+        for moment in (NOW, NOW + 30)
     ]
     answer = diagnose(ranks)
     assert answer.verdict == "hung"
@@ -138,21 +138,21 @@ def test_counts_of_ras_name_the_rank_that_is_behind() -> None:
 def test_nothing_known_is_unknown_and_nobody_waiting_is_moving() -> None:
     assert diagnose([]).verdict == "unknown"
     assert diagnose([Snapshot(source="processes", rank=0, state="sleeping")]).verdict == "unknown"
-    ended = [last(one, done=True) for one in job(4, 1.0, 5, waits=1)]
-    assert diagnose(ended).verdict == "unknown"  # they may wait for a message, or not at all
+    ranks = [last(rank, done=True) for rank in job(4, 1.0, 5, waits=1)]
+    assert diagnose(ranks).verdict == "unknown"  # they may wait for a message, or not at all
 
 
 def recorded(pattern: str) -> list[Snapshot]:
     """Read real dumps of torch 2.13 and gloo: two looks at each."""
-    found: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     for path in sorted(DUMPS.glob(pattern)):
-        found += read_dump(path.name, path.read_bytes(), 0.0)
-    start = max(one.since for snapshot in found for one in snapshot.operations)
+        snapshots += read_dump(path.name, path.read_bytes(), 0.0)
+    start = max(entry.since for snapshot in snapshots for entry in snapshot.operations)
     after = {"1": 4.0, "2": 40.0}
     names = sorted(DUMPS.glob(pattern))
     return [
-        msgspec.structs.replace(one, at=start + after[Path(path).name.partition("-")[2][0]])
-        for path, one in zip(names, found, strict=True)
+        msgspec.structs.replace(entry, at=start + after[Path(path).name.partition("-")[2][0]])
+        for path, entry in zip(names, snapshots, strict=True)
     ]
 
 
@@ -187,7 +187,7 @@ def test_the_stack_says_what_a_rank_does_instead() -> None:
 def test_one_rank_of_nccl_waits_for_the_device() -> None:
     """A real dump of an H100 whose stream is busy: scheduled, and not ended."""
     (snapshot,) = read_dump("nccl-1.rank0.json", (DUMPS / "nccl-1.rank0.json").read_bytes(), NOW)
-    assert [(one.name, one.done) for one in snapshot.operations] == [
+    assert [(operation.name, operation.done) for operation in snapshot.operations] == [
         ("all_reduce", True),
         ("all_reduce", False),
         ("broadcast", False),
@@ -196,10 +196,10 @@ def test_one_rank_of_nccl_waits_for_the_device() -> None:
 
 def test_a_rank_that_ended_normally_makes_no_hang_of_a_job_for_which_nobody_waits() -> None:
     ranks = job(4, 0.1, 50, waits=1)
-    done = [last(rank, done=True) for rank in ranks]
-    ended = Snapshot(source="processes", rank=3, at=NOW, state="gone")
+    last_ops = [last(rank, done=True) for rank in ranks]
+    exit_state = Snapshot(source="processes", rank=3, at=NOW, state="gone")
 
-    answer = diagnose([*done, ended])
+    answer = diagnose([*last_ops, exit_state])
 
     assert answer.verdict != "hung"
     assert answer.cause is not None
@@ -208,9 +208,9 @@ def test_a_rank_that_ended_normally_makes_no_hang_of_a_job_for_which_nobody_wait
 
 def test_a_rank_that_is_gone_while_others_wait_for_it_is_certain() -> None:
     ranks = job(4, 0.1, 50, waits=1)
-    ended = absent(ranks[3], state="gone", pid=7)
+    exit_state = absent(ranks[3], state="gone", pid=7)
 
-    answer = diagnose([*ranks[:3], ended])
+    answer = diagnose([*ranks[:3], exit_state])
 
     assert answer.verdict == "hung"
     assert answer.cause is not None
@@ -220,10 +220,10 @@ def test_a_rank_that_is_gone_while_others_wait_for_it_is_certain() -> None:
 def test_a_rank_that_ended_and_for_which_nobody_waits_is_not_to_blame() -> None:
     ranks = job(4, 0.1, 50, waits=60)
     late = absent(ranks[2])
-    ended = last(ranks[3], done=True)
-    gone = Snapshot(source="processes", rank=3, at=NOW, state="gone")
+    last_op = last(ranks[3], done=True)
+    exit_state = Snapshot(source="processes", rank=3, at=NOW, state="gone")
 
-    answer = diagnose([*ranks[:2], late, ended, gone])
+    answer = diagnose([*ranks[:2], late, last_op, exit_state])
 
     assert answer.cause is not None
     assert answer.cause.kind == "rank_absent"
@@ -233,13 +233,13 @@ def test_a_rank_that_ended_and_for_which_nobody_waits_is_not_to_blame() -> None:
 def test_a_job_of_which_one_group_goes_on_and_no_other_waits_long_is_slow() -> None:
     """Ranks 0 and 1 end a collective between two looks, and 2 and 3 wait for each other."""
 
-    def look(at: float, number: int) -> list[Snapshot]:
-        pairs = [("a", (0, 1), number, at - 0.5), ("b", (2, 3), 7, NOW - 4)]
+    def look(moment: float, number: int) -> list[Snapshot]:
+        pairs = [("a", (0, 1), number, moment - 0.5), ("b", (2, 3), 7, NOW - 4)]
         return [
             Snapshot(
                 source="flight_recorder",
                 rank=rank,
-                at=at,
+                at=moment,
                 groups=(Membership(group=group, ranks=ranks),),
                 operations=(Operation(group=group, number=n, name="all_reduce", since=since),),
             )
@@ -254,13 +254,13 @@ def test_a_job_of_which_one_group_goes_on_and_no_other_waits_long_is_slow() -> N
 
 def test_a_group_that_waits_is_a_hang_though_another_goes_on() -> None:
     looks = []
-    for look, at in enumerate((NOW - 2, NOW)):
-        for one in job(4, 0.1, 50, waits=60):
-            waits = one if one.rank else absent(one)
+    for look, moment in enumerate((NOW - 2, NOW)):
+        for snapshot in job(4, 0.1, 50, waits=60):
+            waits = snapshot if snapshot.rank else absent(snapshot)
             other = Operation(group="tp", number=900 + look, name="broadcast", done=True)
-            alone = one.rank == 3
+            alone = snapshot.rank == 3
             operations = (*waits.operations, other) if alone else waits.operations
-            looks.append(msgspec.structs.replace(waits, at=at, operations=operations))
+            looks.append(msgspec.structs.replace(waits, at=moment, operations=operations))
 
     answer = diagnose(looks)
 
@@ -323,11 +323,11 @@ def test_what_a_rank_does_instead_is_the_cause(does: dict[str, Any], kind: str) 
     late = absent(ranks[1], **does)
     waits = [msgspec.structs.replace(rank, **does) for rank in (ranks[0], *ranks[2:])]
 
-    found = [diagnose([ranks[0], late, *ranks[2:]]), diagnose([absent(ranks[1]), *waits])]
+    answers = [diagnose([ranks[0], late, *ranks[2:]]), diagnose([absent(ranks[1]), *waits])]
 
-    causes = [answer.cause for answer in found if answer.cause]
+    causes = [answer.cause for answer in answers if answer.cause]
     assert [cause.kind for cause in causes] == [kinds.get(kind, "rank_absent"), "rank_absent"]
-    assert [[one.rank for one in cause.stragglers] for cause in causes] == [[1], [1]]
+    assert [[straggler.rank for straggler in cause.stragglers] for cause in causes] == [[1], [1]]
     frame = causes[0].stragglers[0].frame  # of the program, not of a library
     assert not does.get("stack") or (frame and frame.file.startswith("/job/"))
 
@@ -373,6 +373,6 @@ def test_a_rule_that_is_added_is_a_file_with_its_words(
 
     assert answer.cause is not None
     assert (answer.cause.kind, answer.others[0].kind) == ("loud_fan", "rank_absent")
-    shown = list(answer_lines(answer, ""))
-    assert any("rank 1 (0.mpi): " in line for line in shown)
-    assert "  to confirm: listen to it" in shown
+    lines = list(answer_lines(answer, ""))
+    assert any("rank 1 (0.mpi): " in line for line in lines)
+    assert "  to confirm: listen to it" in lines

@@ -18,13 +18,13 @@ HOUR = 3600.0
 def twice(later: Iterable[Snapshot], seconds: float = 2.0) -> Snapshots:
     """Look at ranks that do not go on."""
     ranks = list(later)
-    return [*(replace(one, at=one.at - seconds) for one in ranks), *ranks]
+    return [*(replace(rank, at=rank.at - seconds) for rank in ranks), *ranks]
 
 
 def states(size: int = 4, **changes: Any) -> Snapshots:
     """Return the states of processes, from two looks; `changes` are those of rank 1."""
-    one = Snapshot(source="processes", at=NOW, state="sleeping")
-    ranks = [replace(one, rank=rank, pid=100 + rank) for rank in range(size)]
+    template = Snapshot(source="processes", at=NOW, state="sleeping")
+    ranks = [replace(template, rank=rank, pid=100 + rank) for rank in range(size)]
     ranks[1] = replace(ranks[1], **changes)
     return twice(ranks)
 
@@ -70,20 +70,20 @@ def stages(*entered: Iterable[str]) -> Snapshots:
 
 def old_dump() -> Snapshots:
     """A dump of an hour ago, when rank 1 was late for a second; the job has gone on since."""
-    return [*(replace(one, at=one.at - HOUR) for one in late(waits=1 + HOUR)), *states()]
+    return [*(replace(rank, at=rank.at - HOUR) for rank in late(waits=1 + HOUR)), *states()]
 
 
 def clock_ahead() -> Snapshots:
     """The host of ranks 2 and 3 is an hour ahead; rank 1 is late for a second."""
     ranks = late(waits=1)
     for rank in (2, 3):
-        shifted = [replace(one, since=one.since + HOUR) for one in ranks[rank].operations]
+        shifted = [replace(op, since=op.since + HOUR) for op in ranks[rank].operations]
         ranks[rank] = replace(ranks[rank], at=NOW + HOUR, operations=tuple(shifted))
     return twice(ranks)
 
 
 def unread_host() -> Snapshots:
-    return [*twice([one for one in late(size=8) if one.rank < 4]), *states(8)]
+    return [*twice([snapshot for snapshot in late(size=8) if snapshot.rank < 4]), *states(8)]
 
 
 def unread_majority() -> Snapshots:
@@ -152,15 +152,15 @@ def early_dump() -> Snapshots:
 
 
 def ended_only() -> Snapshots:
-    ranks = [last(one, done=True) for one in job(4, 0.1, 50, 60)]
-    return twice(replace(one, source="nccl_inspector") for one in ranks)
+    ranks = [last(rank, done=True) for rank in job(4, 0.1, 50, 60)]
+    return twice(replace(rank, source="nccl_inspector") for rank in ranks)
 
 
 def slow_mpi() -> Snapshots:
     """Its steps take up to 60 s, of which only the last is known."""
     ranks = late(waits=20)
-    kept = [replace(one, operations=one.operations[-1:], pause=60.0) for one in ranks]
-    return [*twice(kept), *states()]
+    looks = [replace(rank, operations=rank.operations[-1:], pause=60.0) for rank in ranks]
+    return [*twice(looks), *states()]
 
 
 def one_recorder() -> Snapshots:
@@ -168,19 +168,19 @@ def one_recorder() -> Snapshots:
     ranks = job(4, 0.1, 50, 60)
     calls = [
         replace(
-            one,
+            rank,
             source="mpi_calls",
             groups=(Membership(group="MPI_COMM_WORLD", ranks=(0, 1, 2, 3)),),
             operations=(Operation(group="MPI_COMM_WORLD", number=9, name="MPI_Bcast", done=True),),
         )
-        for one in ranks
+        for rank in ranks
     ]
     return [*twice([ranks[0], *calls]), *states()]
 
 
 def dump_before_counts() -> Snapshots:
     """The Flight Recorder was written an hour ago, in a short wait; NCCL counts now."""
-    ranks = [replace(one, at=one.at - HOUR) for one in late(waits=1 + HOUR)]
+    ranks = [replace(entry, at=entry.at - HOUR) for entry in late(waits=1 + HOUR)]
     counts = [
         Snapshot(
             source="nccl_ras",
@@ -221,7 +221,7 @@ def ras_by_address() -> Snapshots:
         )
         for number in range(2)
     ]
-    known = [
+    processes = [
         Snapshot(
             source="processes",
             rank=rank,
@@ -232,12 +232,12 @@ def ras_by_address() -> Snapshots:
         )
         for number, rank in enumerate((2, 5))
     ]
-    return twice([*ranks, *known], 60.0)
+    return twice([*ranks, *processes], 60.0)
 
 
-def brought(name: str, size: tuple[int, ...], waits: float = 60) -> Snapshots:
+def mismatch(name: str, size: tuple[int, ...], waits: float = 60) -> Snapshots:
     """All ranks are in one collective, to which rank 1 brings another size than 4 x 8."""
-    ranks = [last(one, name=name, sizes=((4, 8),)) for one in job(4, 0.1, 50, waits)]
+    ranks = [last(rank, name=name, sizes=((4, 8),)) for rank in job(4, 0.1, 50, waits)]
     ranks[1] = last(ranks[1], sizes=(size,))
     return [*twice(ranks), *states()]
 
@@ -278,7 +278,7 @@ def blames(kind: str, *ranks: int, sure: str = "", call: str = "") -> Callable[[
         return (
             cause is not None
             and cause.kind == kind
-            and tuple(one.rank for one in cause.stragglers) == ranks
+            and tuple(straggler.rank for straggler in cause.stragglers) == ranks
             and cause.confidence == (sure or cause.confidence)
             and (not call or (cause.stuck is not None and cause.stuck.name == call))
         )
@@ -334,11 +334,11 @@ def has_verdict(*verdicts: str) -> Callable[[HangAnswer], bool]:
             [blames("rank_absent", 2, call="barrier")],
         ),
         (in_calls("all_reduce", "broadcast", ""), [has_verdict("unknown")]),
-        (brought("all_reduce", (32,)), [blames("link_cut")]),
-        (brought("all_reduce", (9,)), [blames("shape_differs", 1, sure="likely")]),
-        (brought("all_reduce", (9,), 3)[4:], [has_verdict("undecided")]),
-        (brought("all_reduce", (9,), 3), [has_verdict("hung")]),
-        (brought("all_to_all", (9,)), [blames("link_cut")]),
+        (mismatch("all_reduce", (32,)), [blames("link_cut")]),
+        (mismatch("all_reduce", (9,)), [blames("shape_differs", 1, sure="likely")]),
+        (mismatch("all_reduce", (9,), 3)[4:], [has_verdict("undecided")]),
+        (mismatch("all_reduce", (9,), 3), [has_verdict("hung")]),
+        (mismatch("all_to_all", (9,)), [blames("link_cut")]),
         (late_in(state="gone", pid=0), [blames("process_gone", 1, sure="likely")]),
         (late_in(state="dead"), [blames("process_gone", 1, sure="likely")]),
         (states(state="unreachable"), [has_verdict("unknown"), not_certain]),
@@ -374,10 +374,10 @@ def test_no_more_is_certain_than_was_read(
 
 def test_a_stack_of_a_process_that_two_hosts_have_is_of_no_rank() -> None:
     """Two containers have a process 7, and a stack does not say its host."""
-    ranks = [replace(one, pid=7, host=f"n{one.rank}") for one in states(2)]
+    ranks = [replace(snapshot, pid=7, host=f"n{snapshot.rank}") for snapshot in states(2)]
     stack = Snapshot(
         source="python_stacks", pid=7, at=NOW, stack=(Frame(function="f", file="f.py"),)
     )
 
-    assert "python_stacks" not in {one.source for one in with_ranks([*ranks, stack])}
-    assert [one.rank for one in with_ranks([ranks[1], stack])] == [1, 1]
+    assert "python_stacks" not in {snapshot.source for snapshot in with_ranks([*ranks, stack])}
+    assert [snapshot.rank for snapshot in with_ranks([ranks[1], stack])] == [1, 1]

@@ -15,8 +15,8 @@ GBIT = 1e9 / 8
 
 @pytest.mark.parametrize("name", names())
 def test_every_name_is_known_and_every_figure_has_its_source(name: str) -> None:
-    found = find_hardware(name)
-    figures = [found.nvlink, found.bus, found.memory, found.nic, found.flow, found.bridge]
+    spec = find_hardware(name)
+    figures = [spec.nvlink, spec.bus, spec.memory, spec.nic, spec.flow, spec.bridge]
 
     assert any(figures)
     assert all(figure.rate > 0 and figure.source for figure in figures if figure)
@@ -64,12 +64,12 @@ def test_an_instance_type() -> None:
     ],
 )
 def test_gpus_as_tools_print_them(model: str, nvlink: float | None, bus: float) -> None:
-    found = of_devices([model, model])
+    spec = of_devices([model, model])
 
-    assert found is not None
-    assert (found.nvlink and found.nvlink.rate) == nvlink
-    assert found.bus is not None
-    assert found.bus.rate == pytest.approx(bus, rel=0.01)
+    assert spec is not None
+    assert (spec.nvlink and spec.nvlink.rate) == nvlink
+    assert spec.bus is not None
+    assert spec.bus.rate == pytest.approx(bus, rel=0.01)
 
 
 def test_gpus_that_nobody_knows_and_several_kinds_are_no_hardware() -> None:
@@ -80,22 +80,22 @@ def test_gpus_that_nobody_knows_and_several_kinds_are_no_hardware() -> None:
 
 
 def test_words() -> None:
-    found = find_hardware("nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes,flow=25gbit,pcie=gen3x8")
+    spec = find_hardware("nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes,flow=25gbit,pcie=gen3x8")
 
-    assert found.nic == Figure(rate=400 * GBIT, source="4 x 100gbit: as --hardware said")
-    assert (found.gpus, found.nics, found.rdma) == (8, 4, True)
-    assert found.flow is not None
-    assert found.flow.rate == 25 * GBIT
-    assert found.bus is not None
-    assert found.bus.rate == pytest.approx(7.877e9, rel=1e-3)
+    assert spec.nic == Figure(rate=400 * GBIT, source="4 x 100gbit: as --hardware said")
+    assert (spec.gpus, spec.nics, spec.rdma) == (8, 4, True)
+    assert spec.flow is not None
+    assert spec.flow.rate == 25 * GBIT
+    assert spec.bus is not None
+    assert spec.bus.rate == pytest.approx(7.877e9, rel=1e-3)
 
 
 def test_words_change_what_a_name_says() -> None:
-    found = find_hardware("p4d.24xlarge,flow=25gbit,mtu=1500")
+    spec = find_hardware("p4d.24xlarge,flow=25gbit,mtu=1500")
 
-    assert (found.mtu, found.gpus) == (1500, 8)
-    assert found.flow is not None
-    assert found.flow.rate == 25 * GBIT
+    assert (spec.mtu, spec.gpus) == (1500, 8)
+    assert spec.flow is not None
+    assert spec.flow.rate == 25 * GBIT
 
 
 def test_a_file(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_file(tmp_path: Path) -> None:
         'name = "rack 7"\ngpu = "h100"\ngpus = 4\nnic = "400gbit"\nnics = 2\nrdma = true\n'
         'source = "its data sheet"\n'
     )
-    found = find_hardware(str(file))
+    spec = find_hardware(str(file))
 
-    assert (found.name, found.gpus, found.gpu) == ("rack 7", 4, "H100 80GB HBM3")
-    assert found.nic == Figure(rate=800 * GBIT, source="2 x 400gbit: its data sheet")
+    assert (spec.name, spec.gpus, spec.gpu) == ("rack 7", 4, "H100 80GB HBM3")
+    assert spec.nic == Figure(rate=800 * GBIT, source="2 x 400gbit: its data sheet")
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_it_does_not_understand_is_said_with_what_to_type(words: str, says: str) -> None:
-    with pytest.raises(SpecError, match=says.replace("(", r"\(")) as caught:
+    with pytest.raises(SpecError, match=says.replace("(", r"\(")) as error:
         find_hardware(words)
 
-    assert str(caught.value).count("\n") >= (says != "cannot be read")
+    assert str(error.value).count("\n") >= (says != "cannot be read")
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
     n1 = find_hardware("n1-standard-8")
-    both = with_logged_gpus(n1, ["Tesla K80"])
+    spec = with_logged_gpus(n1, ["Tesla K80"])
 
-    assert both is not None
-    assert (both.name, both.gpu, both.nic) == ("n1-standard-8", "Tesla K80", n1.nic)
+    assert spec is not None
+    assert (spec.name, spec.gpu, spec.nic) == ("n1-standard-8", "Tesla K80", n1.nic)
     assert with_logged_gpus(None, ["Tesla K80"]) == hardware.of_devices(["Tesla K80"])
     assert with_logged_gpus(n1, ["what?"]) == n1
     assert contradicting_gpu(find_hardware("h100"), ["NVIDIA A100-SXM4-40GB"])
@@ -166,8 +166,8 @@ def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
     ],
 )
 def test_shapes_of_oracle_have_the_network_of_its_table(shape: str, gpu: str, gbit: int) -> None:
-    found = find_hardware(shape)
+    spec = find_hardware(shape)
 
-    assert (found.gpu, found.nic and found.nic.rate) == (gpu, gbit * 1e9 / 8)
-    assert found.fabric == ("GB" in gpu)
-    assert found.rdma == ("A10" not in gpu)
+    assert (spec.gpu, spec.nic and spec.nic.rate) == (gpu, gbit * 1e9 / 8)
+    assert spec.fabric == ("GB" in gpu)
+    assert spec.rdma == ("A10" not in gpu)

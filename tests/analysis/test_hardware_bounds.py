@@ -21,9 +21,9 @@ P4D, P5, K80, V100 = (find(n) for n in ("p4d.24xlarge", "p5.48xlarge", "k80", "v
 
 
 def rate(definition: Definition, hardware: Hardware, **params: Scalar) -> float:
-    found = bound(definition, params, hardware)
-    assert found is not None
-    return found.rate
+    limit = bound(definition, params, hardware)
+    assert limit is not None
+    return limit.rate
 
 
 def busbw(hardware: Hardware, operation: str, ranks: int, hosts: int) -> float:
@@ -64,15 +64,15 @@ def test_in_an_alltoall_each_rank_needs_its_own() -> None:
 
 def test_links_bind_where_the_network_is_faster() -> None:
     """Of 2 x 8 B200, 2 S 7/8 stay within a host, or S 9/8 if the switch sums."""
-    found = find("gpus=8,gpu=a100,nic=400gbit,nics=16,rdma=yes")
+    hardware = find("gpus=8,gpu=a100,nic=400gbit,nics=16,rdma=yes")
 
-    assert busbw(found, "all_reduce", 16, 2) == pytest.approx(300e9 * (15 / 16) / (7 / 8))
+    assert busbw(hardware, "all_reduce", 16, 2) == pytest.approx(300e9 * (15 / 16) / (7 / 8))
 
 
 def test_one_rank_on_each_host_needs_not_say_which_collective_it_is() -> None:
-    one = find("p2.8xlarge")
+    hardware = find("p2.8xlarge")
 
-    assert busbw(one, "", 2, 2) == busbw(one, "all_reduce", 2, 2)
+    assert busbw(hardware, "", 2, 2) == busbw(hardware, "all_reduce", 2, 2)
     assert bound(BUSBW, {"ranks": 16, "hosts": 2}, P4D) is None
     assert missing(BUSBW, {"ranks": 16, "hosts": 2}, P4D) == "operation"
 
@@ -92,10 +92,10 @@ def test_tcp_has_the_cap_of_its_connections_and_pays_for_headers() -> None:
 def test_intervals_are_not_held_to_the_network_with_certainty() -> None:
     """The kernel of a sender may take more in an interval than the network carries."""
     for words in ("nic=1gbit", "nic=100gbit,flow=10gbit", "p4d.24xlarge"):
-        found = bound(INTERVAL, {"streams": 1}, find(words))
-        assert found is not None
-        assert found.assumption is not None
-        assert found.otherwise is None or found.otherwise.assumption == RECEIVER
+        limit = bound(INTERVAL, {"streams": 1}, find(words))
+        assert limit is not None
+        assert limit.assumption is not None
+        assert limit.otherwise is None or limit.otherwise.assumption == RECEIVER
 
 
 def test_several_connections_whose_number_is_not_known_have_no_cap() -> None:
@@ -127,12 +127,12 @@ def test_copies() -> None:
 
 
 def test_no_bound_is_guessed() -> None:
-    nothing = find("mtu=1500")
+    hardware = find("mtu=1500")
     every = (RECEIVED, osu.BANDWIDTH, BUSBW, p2p_matrix.ONE_WAY)
 
     for definition in (*every, bandwidth_test.HOST_TO_DEVICE, bandwidth_test.DEVICE_TO_DEVICE):
         for params in ({"hosts": 1, "ranks": 2}, {"hosts": 2, "ranks": 2}, {}):
-            assert bound(definition, params, nothing) is None
+            assert bound(definition, params, hardware) is None
             assert bound(definition, params, None) is None
     assert bound(osu.LATENCY, {"hosts": 2}, P4D) is None
     assert missing(osu.LATENCY, {"hosts": 2}, P4D) is None
@@ -163,13 +163,13 @@ def test_a_bound_that_is_there_stays() -> None:
 
 
 def test_a_bound_says_direction_and_source() -> None:
-    found = bound(BUSBW, {"operation": "all_reduce", "ranks": 16, "hosts": 2}, P4D)
+    limit = bound(BUSBW, {"operation": "all_reduce", "ranks": 16, "hosts": 2}, P4D)
 
-    assert found is not None
+    assert limit is not None
     assert P4D.nic is not None
-    assert (found.kind, found.flow, found.hosts, found.host) == ("efa", "one way", 2, True)
-    assert found.source == P4D.nic.source
-    assert found.rate == found.times * P4D.nic.rate == 1.875 * 50e9
+    assert (limit.kind, limit.flow, limit.hosts, limit.host) == ("efa", "one way", 2, True)
+    assert limit.source == P4D.nic.source
+    assert limit.rate == limit.times * P4D.nic.rate == 1.875 * 50e9
     four = bound(BUSBW, {"operation": "all_reduce", "ranks": 32, "hosts": 4}, P4D)
     assert four is not None
     assert four.assumption == Assumption(kind="no_sharp")
@@ -197,8 +197,8 @@ def test_few_gpus_cannot_fill_the_network_of_their_host() -> None:
 )
 def test_a_ring_between_hosts_is_no_fault(hosts: int, busbw_: float, word: str) -> None:
     params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 8 * hosts, "hosts": hosts}
-    made = with_hardware_bound(summary(BUSBW, busbw_, size=1 << 33, **params), BUSBW, P5)
-    (verdict,) = verdicts([made], {BUSBW.id: BUSBW}, P5)
+    result = with_hardware_bound(summary(BUSBW, busbw_, size=1 << 33, **params), BUSBW, P5)
+    (verdict,) = verdicts([result], {BUSBW.id: BUSBW}, P5)
 
     assert verdict.word == word
 
@@ -211,9 +211,9 @@ def test_nobody_knows_what_is_usual_for_some_of_a_hosts_gpus() -> None:
 
 def word(definition: Definition, hardware: Hardware, value: float, **params: Scalar) -> str:
     """Judge one value."""
-    found = plain_summary(value, definition, params=params)
+    point = plain_summary(value, definition, params=params)
     (verdict,) = verdicts(
-        [with_hardware_bound(found, definition, hardware)], {found.definition: definition}, hardware
+        [with_hardware_bound(point, definition, hardware)], {point.definition: definition}, hardware
     )
     return verdict.word
 

@@ -12,17 +12,17 @@ from cluster.analysis.verdict.evidence import Evidence
 from cluster.analysis.verdict.rules import diagnose, hosts
 from cluster.core.model.hosts import ProcessorTimes, RankProcess
 from cluster.core.model.results.measurements import Distribution, Summary
-from tests.analysis.evidence import Look, host, ours, summary
+from tests.analysis.evidence import Look, facts, host, summary
 from tests.conftest import PATIENCE
 
 
 def test_more_ranks_than_cores() -> None:
     few = (host("a", cores=2),)
 
-    found = hosts.oversubscribed(ours(hosts=few, ranks_per_host=4))
-    assert found is not None
-    assert (found.count, found.other_count, found.name) == (4, 2, "a")
-    assert hosts.oversubscribed(ours(hosts=few, ranks_per_host=2)) is None
+    finding = hosts.oversubscribed(facts(hosts=few, ranks_per_host=4))
+    assert finding is not None
+    assert (finding.count, finding.other_count, finding.name) == (4, 2, "a")
+    assert hosts.oversubscribed(facts(hosts=few, ranks_per_host=2)) is None
 
 
 @pytest.mark.usefixtures("openssh")  # without it mpirun says less
@@ -30,16 +30,16 @@ def test_what_mpirun_says_of_too_few_cores(look: Look) -> None:
     """Open MPI's own words, whichever version is here: they are two lines long."""
     cores = os.sched_getaffinity(0)
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    many = str(len(cores) + 1)
-    place = ["--host", f"localhost:{many}", "--map-by", "core", "--bind-to", "core"]
+    count = str(len(cores) + 1)
+    place = ["--host", f"localhost:{count}", "--map-by", "core", "--bind-to", "core"]
     mpirun = str(Path(sys.executable).with_name("mpirun"))
-    words = [mpirun, *root, "-np", many, *place, "true"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    found = hosts.oversubscribed(look(done.stdout + done.stderr))
+    words = [mpirun, *root, "-np", count, *place, "true"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    finding = hosts.oversubscribed(look(result.stdout + result.stderr))
 
-    assert done.returncode != 0
-    assert found is not None
-    assert found.confidence == "certain"
+    assert result.returncode != 0
+    assert finding is not None
+    assert finding.confidence == "certain"
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_what_else_runs_on_a_host_is_seen_beside_its_ranks(
 ) -> None:
     times = ProcessorTimes(took=took, processors=2, used=used, own=1.0, stolen=stolen)
     ranks = tuple(RankProcess(rank=n, host="a", boot="x", times=times) for n in (0, 1))
-    found = hosts.other_load(ours(hosts=(host("a"),), processes=ranks))
+    finding = hosts.other_load(facts(hosts=(host("a"),), processes=ranks))
 
-    assert (found.used if found else None) == load
-    assert found is None or (found.host, found.stolen) == ("a", stolen / took)
+    assert (finding.used if finding else None) == load
+    assert finding is None or (finding.host, finding.stolen) == ("a", stolen / took)
 
 
 def test_what_ran_before_ranks_competed_with_it_counts_too() -> None:
     """The ranks had 0.4 processors each of 2: they may be 2.5 times slower, and no more."""
     during = ProcessorTimes(took=10.0, processors=2, used=20.0, own=4.0)
     before = ProcessorTimes(took=0.25, processors=2, used=0.475)
-    found = hosts.other_load(
-        ours(
+    finding = hosts.other_load(
+        facts(
             hosts=(host("a"),),
             processes=tuple(
                 RankProcess(rank=n, host="a", boot="x", times=during, before=before) for n in (0, 1)
@@ -75,8 +75,8 @@ def test_what_ran_before_ranks_competed_with_it_counts_too() -> None:
         )
     )
 
-    assert found is not None
-    assert [found.used, found.slowdown] == pytest.approx([1.9, 2.5])
+    assert finding is not None
+    assert [finding.used, finding.slowdown] == pytest.approx([1.9, 2.5])
 
 
 CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads
@@ -84,12 +84,12 @@ CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads
 
 def bound(*masks: tuple[int, ...], cores: tuple[tuple[int, ...], ...] = CORES) -> Evidence:
     """Return a run whose ranks on one host have these affinity masks."""
-    facts = msgspec.structs.replace(host("a"), boot="x", physical_cores=cores)
+    machine = msgspec.structs.replace(host("a"), boot="x", physical_cores=cores)
     ranks = (
         RankProcess(rank=rank, host="a", boot="x", processors=mask)
         for rank, mask in enumerate(masks)
     )
-    return ours(hosts=(facts,), processes=tuple(ranks), ranks_per_host=len(masks))
+    return facts(hosts=(machine,), processes=tuple(ranks), ranks_per_host=len(masks))
 
 
 ALL = tuple(range(8))
@@ -115,11 +115,11 @@ ALL = tuple(range(8))
 def test_ranks_that_share_a_core(
     masks: tuple[tuple[int, ...], ...], crowd: tuple[list[int], int, int] | None
 ) -> None:
-    found = hosts.shared_core(bound(*masks))
+    finding = hosts.shared_core(bound(*masks))
 
-    seen = found and ([p.rank for p in found.ranks], found.count, found.other_count)
-    assert seen == crowd
-    assert found is None or found in diagnose(bound(*masks))
+    group = finding and ([p.rank for p in finding.ranks], finding.count, finding.other_count)
+    assert group == crowd
+    assert finding is None or finding in diagnose(bound(*masks))
 
 
 def test_cores_that_nobody_can_tell_apart_say_nothing() -> None:
@@ -132,10 +132,10 @@ def test_hosts_of_one_kernel_share_its_cores() -> None:
     first, second = run.processes
     apart = msgspec.structs.replace(second, host="b")
     elsewhere = msgspec.structs.replace(apart, boot="y")
-    told = hosts.shared_core(msgspec.structs.replace(run, processes=(first, apart)))
+    finding = hosts.shared_core(msgspec.structs.replace(run, processes=(first, apart)))
 
-    assert told is not None
-    assert told.ranks == (first, apart)
+    assert finding is not None
+    assert finding.ranks == (first, apart)
     assert not hosts.shared_core(msgspec.structs.replace(run, processes=(first, elsewhere)))
 
 
@@ -156,18 +156,18 @@ def shaped(**words: object) -> Summary:
 
 
 def test_what_got_slower_while_it_ran() -> None:
-    fell = hosts.burst_credits(ours(shaped(drift=-0.4, drifts=True), instance="t3.large"))
+    fell = hosts.burst_credits(facts(shaped(drift=-0.4, drifts=True), instance="t3.large"))
 
     assert fell is not None
     assert fell.confidence == "likely"
     assert fell.name == "t3.large"
-    assert hosts.burst_credits(ours(shaped(drift=0.4, drifts=True))) is None  # it got faster
-    assert hosts.burst_credits(ours(shaped(), instance="t3.large")) is None
+    assert hosts.burst_credits(facts(shaped(drift=0.4, drifts=True))) is None  # it got faster
+    assert hosts.burst_credits(facts(shaped(), instance="t3.large")) is None
 
 
 def test_threads_that_share_cores(look: Look) -> None:
     results = look("Thread(s) per core:   2\n").results
 
-    assert hosts.hyper_threads(ours(shaped(tail=3.0), results=results)) is not None
-    assert hosts.hyper_threads(ours(shaped(tail=1.1), results=results)) is None
-    assert hosts.hyper_threads(ours(shaped(tail=3.0))) is None
+    assert hosts.hyper_threads(facts(shaped(tail=3.0), results=results)) is not None
+    assert hosts.hyper_threads(facts(shaped(tail=1.1), results=results)) is None
+    assert hosts.hyper_threads(facts(shaped(tail=3.0))) is None

@@ -120,19 +120,19 @@ def test_without_a_link_or_a_flow_there_is_no_bound(flow: Flow, links: list[Link
 
 
 def test_a_rate_is_a_share_of_the_highest() -> None:
-    found = with_link_bound(summary(100e6), definition(), 0, Route(links=(LINK, LINK)))
+    result = with_link_bound(summary(100e6), definition(), 0, Route(links=(LINK, LINK)))
 
-    assert found.bound == goodput(LINK)
-    assert found.share == pytest.approx(100e6 / goodput(LINK))
+    assert result.bound == goodput(LINK)
+    assert result.share == pytest.approx(100e6 / goodput(LINK))
 
 
 def test_the_shortest_time_is_a_share_of_a_time() -> None:
     """One second for 100 MB at 1 Gbit/s: it could have been 0.8497 s."""
-    found = with_link_bound(
+    result = with_link_bound(
         summary(1.0, "s"), definition(unit="s"), 100_000_000, Route(links=(LINK, LINK))
     )
 
-    assert found.bound == found.share == pytest.approx(0.8497, abs=1e-4)
+    assert result.bound == result.share == pytest.approx(0.8497, abs=1e-4)
 
 
 def test_a_time_without_bytes_has_no_bound_and_none_at_all_is_too_fast() -> None:
@@ -145,22 +145,22 @@ def test_a_time_without_bytes_has_no_bound_and_none_at_all_is_too_fast() -> None
 def test_nothing_bounds_the_time_until_a_buffer_is_free() -> None:
     """The last megabytes are in the kernel's buffers then: 31 times the line's rate for 1 MB."""
     route = Route(links=(LINK, LINK), sender=0)
-    sent, received = (
+    sender, receiver = (
         with_link_bound(summary(0.01, "s", rank=rank), definition(unit="s"), 1_000_000, route)
         for rank in (0, 1)
     )
 
-    assert (sent.bound, sent.share) == (None, None)
-    assert received.share == pytest.approx(0.8497, abs=1e-4)
+    assert (sender.bound, sender.share) == (None, None)
+    assert receiver.share == pytest.approx(0.8497, abs=1e-4)
 
 
 def test_what_is_faster_than_possible_is_doubted() -> None:
     shares = (None, 0.5, 1.0, 1.02, 1.021, 8.0)
-    found = [
+    codes = [
         list(doubts(msgspec.structs.replace(summary(1.0, size=65536), share=s))) for s in shares
     ]
 
-    assert found == [[], [], [], [], ["above_limit"], ["above_limit"]]
+    assert codes == [[], [], [], [], ["above_limit"], ["above_limit"]]
 
 
 def test_a_copy_in_memory_bounds_what_ranks_of_one_host_exchange() -> None:
@@ -201,11 +201,11 @@ def test_a_copy_in_memory_bounds_what_ranks_of_one_host_exchange() -> None:
 
 def test_a_bound_says_what_sets_it() -> None:
     fast = Link(rate=10 * GBIT, source="elsewhere")
-    found = with_link_bound(summary(1.0), definition(BOTH), 0, Route(links=(fast, LINK)))
+    result = with_link_bound(summary(1.0), definition(BOTH), 0, Route(links=(fast, LINK)))
 
-    assert found.limit is not None
-    assert (found.limit.kind, found.limit.flow) == ("tcp", BOTH)
-    assert (found.limit.line, found.limit.source) == (GBIT, "test")
+    assert result.limit is not None
+    assert (result.limit.kind, result.limit.flow) == ("tcp", BOTH)
+    assert (result.limit.line, result.limit.source) == (GBIT, "test")
     assert with_link_bound(summary(1.0), definition(), 0, Route()).limit is None
 
 
@@ -226,10 +226,10 @@ def test_values_that_took_no_time_are_doubted(
     doubted: bool,  # noqa: FBT001
 ) -> None:
     """Neither a clock nor a network gives them: the record is damaged, or the clock coarse."""
-    of = definition(unit=unit)
-    taken = Measurement(
+    metric = definition(unit=unit)
+    measurement = Measurement(
         metric="m",
-        definition=of.id,
+        definition=metric.id,
         unit="s" if unit == "B/s" else unit,
         params={},
         rank=0,
@@ -237,13 +237,13 @@ def test_values_that_took_no_time_are_doubted(
         values=values,
         bytes=8,
     )
-    [found] = summarize([taken], [of])
+    [result] = summarize([measurement], [metric])
 
-    assert list(doubts(found)) == (["no_time"] if doubted else [])
+    assert list(doubts(result)) == (["no_time"] if doubted else [])
 
 
 @pytest.mark.parametrize(
-    ("of", "hosts", "rate"),
+    ("metric", "hosts", "rate"),
     [
         (definition(), 2, 1e9),
         (definition(BOTH), 2, 2e9),
@@ -253,17 +253,17 @@ def test_values_that_took_no_time_are_doubted(
         (shared("2(n-1)/n", "bus"), 1, None),
     ],
 )
-def test_a_network_that_somebody_named(of: Definition, hosts: int, rate: float | None) -> None:
+def test_a_network_that_somebody_named(metric: Definition, hosts: int, rate: float | None) -> None:
     """Both directions, and what a collective of 8 ranks must pass from host to host."""
-    one = with_given_bound(summary(1e8, size=1000), of, GIVEN, hosts, 8)
+    result = with_given_bound(summary(1e8, size=1000), metric, GIVEN, hosts, 8)
 
-    assert one.bound == (None if rate is None else pytest.approx(rate))
-    assert one.share == (None if rate is None else pytest.approx(1e8 / rate))
+    assert result.bound == (None if rate is None else pytest.approx(rate))
+    assert result.share == (None if rate is None else pytest.approx(1e8 / rate))
 
 
 def test_a_network_that_somebody_named_bounds_times_and_nothing_without_a_size() -> None:
-    one = with_given_bound(summary(1e-5, "s", size=1000), definition(unit="s"), GIVEN, 2, 2)
+    result = with_given_bound(summary(1e-5, "s", size=1000), definition(unit="s"), GIVEN, 2, 2)
 
-    assert one.bound == pytest.approx(1e-6)
-    assert one.share == pytest.approx(0.1)
+    assert result.bound == pytest.approx(1e-6)
+    assert result.share == pytest.approx(0.1)
     assert with_given_bound(summary(1e-5, "s"), definition(unit="s"), GIVEN, 2, 2).bound is None

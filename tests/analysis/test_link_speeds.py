@@ -32,10 +32,10 @@ GBIT = 125e6  # bytes per second
     ],
 )
 def test_a_slot_carries_what_is_published(slot: str, gigabytes: float) -> None:
-    found = slot_bandwidth(slot)
-    assert found
-    assert found.rate / 1e9 == pytest.approx(gigabytes, rel=2e-3)
-    assert "PCI Express Base Specification" in found.source
+    figure = slot_bandwidth(slot)
+    assert figure
+    assert figure.rate / 1e9 == pytest.approx(gigabytes, rel=2e-3)
+    assert "PCI Express Base Specification" in figure.source
 
 
 @pytest.mark.parametrize("slot", ["", "Unknown x16", "7.0 GT/s PCIe x16", "8.0 GT/s PCIe x"])
@@ -53,9 +53,9 @@ def test_nvlinks_carry_what_is_published_and_more_than_was_measured() -> None:
         ("Hopper", 18, 450e9, 396e9),
         ("Blackwell", 18, 900e9, 0.0),
     ):
-        found = nvlink(architecture, links)
-        assert found
-        assert found.rate == wanted > measured
+        figure = nvlink(architecture, links)
+        assert figure
+        assert figure.rate == wanted > measured
     assert nvlink("Kepler", 4) is None
     assert nvlink("Volta", 0) is None
 
@@ -70,10 +70,10 @@ def interface(**words: Any) -> Interface:
 
 
 def test_an_interface_is_as_fast_as_its_kernel_says() -> None:
-    found = link(interface(speed=25 * GBIT))
-    assert found
-    assert (found.rate, found.mtu, found.flow) == (25 * GBIT, 1500, None)
-    assert found.source == "Linux: eth0, 25gbit"
+    result = link(interface(speed=25 * GBIT))
+    assert result
+    assert (result.rate, result.mtu, result.flow) == (25 * GBIT, 1500, None)
+    assert result.source == "Linux: eth0, 25gbit"
 
 
 def test_a_slot_may_be_slower_than_the_interface_in_it() -> None:
@@ -91,22 +91,22 @@ def test_nothing_is_guessed_of_an_interface_that_says_nothing() -> None:
     assert link(interface()) is None
 
 
-def shown(folder: Path, **interfaces: Any) -> Any:
+def show(folder: Path, **interfaces: Any) -> Any:
     """Read the run of before, as if its hosts had been two, with these interfaces."""
     old = Path(__file__).parents[1] / "plain_run"
-    known = json.loads((old / "run.json").read_text())
-    [facts] = known["environment"]
-    known["environment"] = []
-    for number, machine in enumerate(known["machines"]):
+    record = json.loads((old / "run.json").read_text())
+    [facts] = record["environment"]
+    record["environment"] = []
+    for number, machine in enumerate(record["machines"]):
         machine["address"] = f"10.0.0.{number}"
         eth0 = {"name": "eth0", "address": machine["address"], "prefix": 24, "mtu": 9000}
-        known["environment"].append(facts | {"interfaces": [eth0 | interfaces]})
-    [before] = (k for k, of in known["definitions"].items() if of["metric"] == "bandwidth")
-    words = known["definitions"].pop(before) | {"flow": "one way"}
+        record["environment"].append(facts | {"interfaces": [eth0 | interfaces]})
+    [before] = (k for k, d in record["definitions"].items() if d["metric"] == "bandwidth")
+    words = record["definitions"].pop(before) | {"flow": "one way"}
     after = msgspec.convert(words, Definition).id
-    known["definitions"][after] = words
+    record["definitions"][after] = words
     folder.mkdir()
-    (folder / "run.json").write_text(json.dumps(known))
+    (folder / "run.json").write_text(json.dumps(record))
     values = (old / "measurements.jsonl").read_text().replace(before, after)
     (folder / "measurements.jsonl").write_text(values)
     return next(s for s in read(folder).summary() if s.metric == "bandwidth")
@@ -114,7 +114,7 @@ def shown(folder: Path, **interfaces: Any) -> Any:
 
 def test_what_the_kernels_of_the_hosts_know_bounds_a_run(snapshot: Snapshot, home: Path) -> None:
     """Two members of 10 Gbit/s are a bond of 20, of which one connection has one."""
-    bond = shown(home / "bond", speed=20 * GBIT, flow=10 * GBIT)
+    bond = show(home / "bond", speed=20 * GBIT, flow=10 * GBIT)
     assert bond.bound == pytest.approx(10 * GBIT * 8948 / 9038)
     snapshot(limit_words(bond.limit))
-    assert shown(home / "none").bound is None
+    assert show(home / "none").bound is None

@@ -31,26 +31,26 @@ def series(
     *draws: tuple[float, ...], better: str = "lower", dollars: float | None = 2.0
 ) -> DrawnSeries:
     costs = [DrawCost(seconds=360.0, dollars=dollars)] * len(draws)
-    [found] = drawn_series([[[job(v, better)] for v in jobs] for jobs in draws], costs)
-    return found
+    [result] = drawn_series([[[job(v, better)] for v in jobs] for jobs in draws], costs)
+    return result
 
 
 @pytest.mark.parametrize("draws", range(1, 7))
 def test_the_best_is_the_mean_over_all_choices(draws: int) -> None:
-    chosen = list(combinations(VALUES, draws))
+    choices = list(combinations(VALUES, draws))
     assert expected_best(VALUES, draws, "higher") == pytest.approx(
-        sum(map(max, chosen)) / len(chosen)
+        sum(map(max, choices)) / len(choices)
     )
     assert expected_best(VALUES, draws, "lower") == pytest.approx(
-        sum(map(min, chosen)) / len(chosen)
+        sum(map(min, choices)) / len(choices)
     )
 
 
 def test_the_best_is_unbiased() -> None:
     """Of three of a uniform distribution, the best is 3/4 on average."""
     chance = np.random.default_rng(1)
-    found = [expected_best(chance.random(6).tolist(), 3, "higher") for _ in range(4000)]
-    assert np.mean(found) == pytest.approx(0.75, abs=0.01)
+    estimates = [expected_best(chance.random(6).tolist(), 3, "higher") for _ in range(4000)]
+    assert np.mean(estimates) == pytest.approx(0.75, abs=0.01)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -58,7 +58,7 @@ def test_the_parts_of_the_variance_are_found(seed: int) -> None:
     """Draws differ by 3, and jobs within them by 1."""
     chance = np.random.default_rng(seed)
     centres = 100 + 3 * chance.normal(size=400)
-    part = split([(one + chance.normal(size=4)).tolist() for one in centres])
+    part = split([(centre + chance.normal(size=4)).tolist() for centre in centres])
     assert part is not None
     assert part.mean == pytest.approx(100, abs=0.5)
     assert (part.between, part.within) == pytest.approx((3, 1), rel=0.1)
@@ -112,11 +112,11 @@ def test_draws_without_any_variance() -> None:
 
 def test_what_the_best_draw_gains_and_costs() -> None:
     """Jobs of a draw are alike here, so that all of the gain is the draw's."""
-    found = series((10.0,) * 3, (9.0,) * 3, (11.0,) * 3, (10.0,) * 3, (10.0,) * 3)
-    best = found.best[-1]
-    assert msgspec.json.decode(msgspec.json.encode(found), type=DrawnSeries) == found
-    assert found.differs
-    assert found.best[0].gain == pytest.approx(0, abs=1e-12)
+    result = series((10.0,) * 3, (9.0,) * 3, (11.0,) * 3, (10.0,) * 3, (10.0,) * 3)
+    best = result.best[-1]
+    assert msgspec.json.decode(msgspec.json.encode(result), type=DrawnSeries) == result
+    assert result.differs
+    assert result.best[0].gain == pytest.approx(0, abs=1e-12)
     assert (best.draws, best.measured, best.dollars) == (5, 9.0, 10.0)
     assert best.gain == pytest.approx(0.1)
     # Four more draws take 0.4 h of the machines; each hour of the job is then 0.1 h shorter.
@@ -125,22 +125,22 @@ def test_what_the_best_draw_gains_and_costs() -> None:
 
 
 def test_a_higher_rate_saves_less_time_than_its_gain() -> None:
-    found = series((1.0, 1.0), (2.0, 2.0), (3.0, 3.0), better="higher")
-    assert found.best[-1].measured == 3.0
-    assert found.best[-1].gain == pytest.approx(0.5)
-    assert found.best[-1].hours == pytest.approx(0.2 / (1 - 1 / 1.5))
+    result = series((1.0, 1.0), (2.0, 2.0), (3.0, 3.0), better="higher")
+    assert result.best[-1].measured == 3.0
+    assert result.best[-1].gain == pytest.approx(0.5)
+    assert result.best[-1].hours == pytest.approx(0.2 / (1 - 1 / 1.5))
 
 
 def test_what_only_jobs_differ_by_is_no_gain() -> None:
     """The best of five measured draws is 5% better, and there is nothing to be won."""
     chance = np.random.default_rng(2)
-    found = [
+    results = [
         series(*map(tuple, (1 + 0.05 * chance.normal(size=(5, 3))).tolist())) for _ in range(50)
     ]
-    measured = np.mean([1 - one.best[-1].measured for one in found])
+    measured = np.mean([1 - result.best[-1].measured for result in results])
     assert measured > 0.03
-    assert np.mean([one.best[-1].gain for one in found]) < measured / 2
-    assert sum(one.differs for one in found) <= 6
+    assert np.mean([result.best[-1].gain for result in results]) < measured / 2
+    assert sum(result.differs for result in results) <= 6
 
 
 def test_many_series_make_none_differ_by_chance() -> None:
@@ -148,15 +148,15 @@ def test_many_series_make_none_differ_by_chance() -> None:
     values = 1 + 0.1 * chance.normal(size=(5, 3, 40))
     draws = [[[job(v, metric=f"m{i}") for i, v in enumerate(jobs)] for jobs in draw]
              for draw in values]  # fmt: skip
-    found = drawn_series(draws, [DrawCost(seconds=60)] * 5)
-    assert len(found) == 40
-    assert not any(one.differs for one in found)
-    assert min(one.chance for one in found) < SIGNIFICANT
+    results = drawn_series(draws, [DrawCost(seconds=60)] * 5)
+    assert len(results) == 40
+    assert not any(result.differs for result in results)
+    assert min(result.chance for result in results) < SIGNIFICANT
 
 
 def test_a_series_that_a_draw_lacks_is_left_out() -> None:
     whole = [[job(1.0), job(1.0, metric="other")], [job(1.1), job(1.2, metric="other")]]
     part = [[job(2.0)], [job(2.1)]]
-    found = drawn_series([whole, part], [DrawCost(seconds=60)] * 2)
-    assert [one.metric for one in found] == ["latency"]
-    assert math.isclose(found[0].mean, 1.55)
+    results = drawn_series([whole, part], [DrawCost(seconds=60)] * 2)
+    assert [result.metric for result in results] == ["latency"]
+    assert math.isclose(results[0].mean, 1.55)

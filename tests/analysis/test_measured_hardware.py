@@ -26,36 +26,36 @@ def examined(slot: str = "32.0 GT/s PCIe x16", gpu: int = 0) -> list[Measurement
     ]
 
 
-def bounded(own: Definition, seconds: float, moved: int, point: dict[str, Scalar]) -> Summary:
-    taken = [plain_series(own, seconds, point, moved)]
-    [found] = summarize(taken, [own], NETWORK)
-    return with_hardware_bound(found, own, of_measured(examined()))
+def bounded(metric: Definition, seconds: float, size: int, point: dict[str, Scalar]) -> Summary:
+    series = [plain_series(metric, seconds, point, size)]
+    [result] = summarize(series, [metric], NETWORK)
+    return with_hardware_bound(result, metric, of_measured(examined()))
 
 
 def test_a_copy_to_the_gpu_is_held_against_the_link_in_use() -> None:
     point: dict[str, Scalar] = {"gpu": 0, "numa": 0, "size": GIB, "memory": "pinned"}
-    found = bounded(definitions.HOST_TO_GPU, GIB / 55.4e9, GIB, point)
+    result = bounded(definitions.HOST_TO_GPU, GIB / 55.4e9, GIB, point)
 
-    assert found.bound == pytest.approx(GEN5)
-    assert found.share == pytest.approx(55.4e9 / GEN5)
-    assert found.limit is not None
-    assert found.limit.kind == "host_bus"
-    assert "32.0 GT/s PCIe x16" in found.limit.source
+    assert result.bound == pytest.approx(GEN5)
+    assert result.share == pytest.approx(55.4e9 / GEN5)
+    assert result.limit is not None
+    assert result.limit.kind == "host_bus"
+    assert "32.0 GT/s PCIe x16" in result.limit.source
 
 
 def test_both_ways_have_twice_the_bound() -> None:
-    found = bounded(definitions.BOTH_WAYS, 2 * GIB / 100e9, 2 * GIB, {"gpu": 0, "size": GIB})
+    result = bounded(definitions.BOTH_WAYS, 2 * GIB / 100e9, 2 * GIB, {"gpu": 0, "size": GIB})
 
-    assert found.bound == pytest.approx(2 * GEN5)
+    assert result.bound == pytest.approx(2 * GEN5)
 
 
 def test_a_copy_within_the_gpu_reads_and_writes() -> None:
-    found = bounded(definitions.WITHIN_GPU, 2 * GIB / 4.3e12, 2 * GIB, {"gpu": 0, "size": GIB})
+    result = bounded(definitions.WITHIN_GPU, 2 * GIB / 4.3e12, 2 * GIB, {"gpu": 0, "size": GIB})
 
-    assert found.bound == pytest.approx(4814e9)
-    assert found.limit is not None
-    assert found.limit.kind == "gpu_memory"
-    assert "6402 MT/s, 6016 bit" in found.limit.source
+    assert result.bound == pytest.approx(4814e9)
+    assert result.limit is not None
+    assert result.limit.kind == "gpu_memory"
+    assert "6402 MT/s, 6016 bit" in result.limit.source
 
 
 def test_what_is_usual_comes_from_published_results() -> None:

@@ -10,8 +10,8 @@ from cluster.analysis.statistics.distribution import median_interval, median_int
 
 def coverages(n: int, width: int) -> dict[tuple[int, int], int]:
     """Return how many of 2**n equally likely signs let each pair of ranks enclose the median."""
-    below = [0, *itertools.accumulate(math.comb(n, k) for k in range(n + 1))]
-    return {(low, low + width): below[low + width] - below[low] for low in range(1, n - width + 1)}
+    sums = [0, *itertools.accumulate(math.comb(n, k) for k in range(n + 1))]
+    return {(low, low + width): sums[low + width] - sums[low] for low in range(1, n - width + 1)}
 
 
 @pytest.mark.parametrize("n", range(6, 201))

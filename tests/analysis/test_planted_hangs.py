@@ -27,12 +27,12 @@ def test_planted_hangs_are_named(tmp_path: Path) -> None:
         planted = plant(kind, folder, seed)
         answer = ask(folder)
         blamed = answer.cause.stragglers if answer.cause else ()
-        found = Case(
+        case = Case(
             kind=answer.cause.kind if answer.cause else "",
             ranks=tuple(straggler.rank for straggler in blamed),
         )
-        if answer.verdict != "hung" or found != planted:
-            wrong.append((folder.name, answer.verdict, planted, found))
+        if answer.verdict != "hung" or case != planted:
+            wrong.append((folder.name, answer.verdict, planted, case))
 
     assert len(wrong) <= 10, wrong
 
@@ -62,7 +62,7 @@ def test_missing_sources_are_named_and_make_it_less_sure(tmp_path: Path) -> None
         plant("rank_absent", folder, seed)
         answers.append(ask(folder))
 
-    certain = [one for one in answers if one.cause and one.cause.confidence == "certain"]
-    assert [one for one in answers if "processes" in one.missing]
+    certain = [hang for hang in answers if hang.cause and hang.cause.confidence == "certain"]
+    assert [hang for hang in answers if "processes" in hang.missing]
     assert certain
-    assert not [one for one in certain if "processes" in one.missing]
+    assert not [hang for hang in certain if "processes" in hang.missing]

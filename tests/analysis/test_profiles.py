@@ -28,7 +28,7 @@ def rank(
     totals = []
     for name, parts in routines.items():
         calls = sum(part[0] for part in parts)
-        mean = sum(n * each for n, each, _ in parts) / calls
+        mean = sum(n * length for n, length, _ in parts) / calls
         totals.append(Routine(name=name, calls=calls, bytes=mean, time=sum(p[2] for p in parts)))
     return Profile(
         rank=number,
@@ -46,45 +46,45 @@ def rank(
 
 
 def job(*profiles: Profile) -> JobProfile:
-    (made,) = job_profiles([Source(job="7", profile=profile) for profile in profiles])
-    return made
+    (result,) = job_profiles([Source(job="7", profile=profile) for profile in profiles])
+    return result
 
 
-def says(made: JobProfile) -> dict[str, str]:
-    return {finding.name: profile_words(finding)[0] for finding in made.findings}
+def says(profile: JobProfile) -> dict[str, str]:
+    return {finding.name: profile_words(finding)[0] for finding in profile.findings}
 
 
-def how(made: JobProfile, name: str) -> str:
-    return next(profile_words(finding)[1] for finding in made.findings if finding.name == name)
+def how(profile: JobProfile, name: str) -> str:
+    return next(profile_words(finding)[1] for finding in profile.findings if finding.name == name)
 
 
 def test_ranks_are_added_up_and_sizes_put_together() -> None:
-    made = job(
+    profile = job(
         rank(0, ("MPI_Send", 10, 8.0, 1.0), ("MPI_Send", 2, 1000.0, 0.5)),
         rank(1, ("MPI_Recv", 10, 7.0, 3.0), ("MPI_Send", 1, 900.0, 0.5)),
     )
 
-    assert made.ranks == (0, 1)
-    assert [(t.name, t.calls, t.bytes, t.time, t.most_rank) for t in made.routines] == [
+    assert profile.ranks == (0, 1)
+    assert [(t.name, t.calls, t.bytes, t.time, t.most_rank) for t in profile.routines] == [
         ("MPI_Recv", 10, 70.0, 3.0, 1),
         ("MPI_Send", 13, 80.0 + 2000.0 + 900.0, 2.0, 0),
     ]
-    assert [(b.routine, b.size, b.calls, b.time) for b in made.bins] == [
+    assert [(b.routine, b.size, b.calls, b.time) for b in profile.bins] == [
         ("MPI_Recv", 7.0, 10, 3.0),
         ("MPI_Send", 8.0, 10, 1.0),
         ("MPI_Send", pytest.approx(2900 / 3), 3, 1.0),
     ]
-    assert (made.communication, made.elapsed, made.share) == (5.0, 20.0, 0.25)
+    assert (profile.communication, profile.elapsed, profile.share) == (5.0, 20.0, 0.25)
 
 
 def test_jobs_are_told_apart_by_their_files_sizes_and_ranks() -> None:
     """A rank that comes again is that of another job; a rank that is missing is normal."""
-    one, other = rank(0, ("MPI_Barrier", 1, 0.0, 0.1)), rank(3, ("MPI_Barrier", 1, 0.0, 0.1))
+    base, other = rank(0, ("MPI_Barrier", 1, 0.0, 0.1)), rank(3, ("MPI_Barrier", 1, 0.0, 0.1))
     larger = rank(0, ("MPI_Barrier", 1, 0.0, 0.1), size=8)
-    named = [("a", one), ("a", other), ("b", one), ("b", larger), ("b", one)]
+    files = [("a", base), ("a", other), ("b", base), ("b", larger), ("b", base)]
 
-    made = job_profiles([Source(job=name, profile=profile) for name, profile in named])
-    assert [(j.job, j.size, j.ranks) for j in made] == [
+    jobs = job_profiles([Source(job=name, profile=profile) for name, profile in files])
+    assert [(j.job, j.size, j.ranks) for j in jobs] == [
         ("a", 2, (0, 3)),
         ("b", 2, (0,)),
         ("b", 8, (0,)),
@@ -93,7 +93,7 @@ def test_jobs_are_told_apart_by_their_files_sizes_and_ranks() -> None:
 
 
 def test_many_small_messages_that_take_long_are_no_transfer(snapshot: Snapshot) -> None:
-    made = job(
+    profile = job(
         rank(
             0,
             ("MPI_Allreduce", 910, 8.0, 5.4),
@@ -102,9 +102,9 @@ def test_many_small_messages_that_take_long_are_no_transfer(snapshot: Snapshot) 
         )
     )
 
-    snapshot(says(made)["negotiation"])
-    snapshot(how(made, "negotiation"))
-    snapshot(says(made)["payload"])
+    snapshot(says(profile)["negotiation"])
+    snapshot(how(profile, "negotiation"))
+    snapshot(says(profile)["payload"])
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_other_small_messages_mean_nothing(rows: list[tuple[str, int, float, flo
 
 
 def test_without_payload_something_else_carries_it(snapshot: Snapshot) -> None:
-    made = job(rank(0, ("MPI_Allreduce", 11658, 8.0, 5.44), ("MPI_Bcast", 21, 273.0, 0.001)))
+    profile = job(rank(0, ("MPI_Allreduce", 11658, 8.0, 5.44), ("MPI_Bcast", 21, 273.0, 0.001)))
 
-    snapshot(says(made)["no_payload"])
-    snapshot(how(made, "no_payload"))
+    snapshot(says(profile)["no_payload"])
+    snapshot(how(profile, "no_payload"))
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_ranks_that_wait_for_one(snapshot: Snapshot) -> None:
         TaskTimes(rank=n, communication=time, elapsed=20.0)
         for n, time in enumerate((8.0, 2.0, 9.0, 8.5))
     )
-    made = job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=tasks))
+    profile = job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=tasks))
 
-    snapshot(says(made)["imbalance"])
-    snapshot(how(made, "imbalance"))
-    snapshot(says(made)["waiting"])
+    snapshot(says(profile)["imbalance"])
+    snapshot(how(profile, "imbalance"))
+    snapshot(says(profile)["waiting"])
     even = tuple(TaskTimes(rank=n, communication=8.0, elapsed=20.0) for n in range(4))
     assert "imbalance" not in says(job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=even)))
 
@@ -177,10 +177,10 @@ def test_a_profile_is_checked_by_its_own_sums(
     text = (LOGS / "mpitrace.current.txt").read_text()
     assert old in text
     details = [r.detail for r in read([text.replace(old, new).encode()]).results]
-    made = job(*(detail for detail in details if isinstance(detail, Profile)))
-    bad = [(check.sum, check.routine) for check in made.checks if not check.agrees]
+    profile = job(*(detail for detail in details if isinstance(detail, Profile)))
+    bad = [(check.sum, check.routine) for check in profile.checks if not check.agrees]
 
-    assert len(made.checks) > len(bad)
+    assert len(profile.checks) > len(bad)
     assert bad[:1] == wrong
 
 
@@ -195,12 +195,12 @@ def test_damaged_profiles_are_put_together_all_the_same(name: str) -> None:
             details = [result.detail for result in read([text], "mpitrace").results]
         except ParseError:
             continue
-        for made in job_profiles(
+        for profile in job_profiles(
             Source(job="x", profile=d) for d in details if isinstance(d, Profile)
         ):
             read_ += 1
-            assert made.share >= 0
-            assert all(total.calls >= 0 for total in made.routines)
+            assert profile.share >= 0
+            assert all(total.calls >= 0 for total in profile.routines)
     assert read_ > 50
 
 
@@ -217,9 +217,9 @@ def test_a_summary_counts_more_than_a_table_that_was_cut(snapshot: Snapshot) -> 
     table = (uneven[0], msgspec.structs.replace(cut[1], communication=8.0))
 
     snapshot(how(job(whole), "imbalance"))
-    found = job(rank(0, ("MPI_Waitall", 9, 0.0, 2.0), size=8, tasks=table))
-    assert "median" not in how(found, "imbalance")
-    snapshot(how(found, "imbalance"))
+    profile = job(rank(0, ("MPI_Waitall", 9, 0.0, 2.0), size=8, tasks=table))
+    assert "median" not in how(profile, "imbalance")
+    snapshot(how(profile, "imbalance"))
     details = [r.detail for r in read([text.encode()]).results]
-    (read_one,) = {detail.extremes for detail in details if isinstance(detail, Profile)}
-    assert [one.role for one in read_one] == ["minimum", "median", "maximum"]
+    (extremes,) = {detail.extremes for detail in details if isinstance(detail, Profile)}
+    assert [extreme.role for extreme in extremes] == ["minimum", "median", "maximum"]

@@ -25,7 +25,7 @@ def test_the_factors_of_nccl_tests(word: Factor, n: int, wanted: float) -> None:
     assert factor(word, n) == pytest.approx(wanted)
 
 
-def taken(definition: Definition, seconds: float, size: int, ranks: int) -> list[Measurement]:
+def measure(definition: Definition, seconds: float, size: int, ranks: int) -> list[Measurement]:
     return [
         Measurement(
             metric=definition.metric,
@@ -45,21 +45,21 @@ def summaries(
     name: str, seconds: float, size: int, ranks: int, route: Route | None = None
 ) -> dict[str, Summary]:
     base = timed(NAMED[name])
-    known = (base, *rates(base))
-    measurements = taken(base, seconds, size, ranks)
-    found = summarize(with_rates(measurements, known), known, route or Route())
-    return {summary.metric: summary for summary in found}
+    definitions = (base, *rates(base))
+    measurements = measure(base, seconds, size, ranks)
+    results = summarize(with_rates(measurements, definitions), definitions, route or Route())
+    return {summary.metric: summary for summary in results}
 
 
 def test_time_is_the_slowest_ranks_and_bandwidths_follow() -> None:
     """12 bytes, so that a rounded number of bytes would show: 12 x 4/3 = 16, 8 x 4/3 is none."""
-    found = summaries("allreduce", 2e-6, 8, 3)
+    results = summaries("allreduce", 2e-6, 8, 3)
 
-    assert list(found) == ["allreduce", "allreduce_algbw", "allreduce_busbw"]
-    assert found["allreduce"].median == pytest.approx(1.5e-6)
-    assert found["allreduce_algbw"].median == pytest.approx(8 / 1.5e-6)
-    assert found["allreduce_busbw"].median == pytest.approx(8 / 1.5e-6 * 4 / 3)
-    assert {summary.n for summary in found.values()} == {2}
+    assert list(results) == ["allreduce", "allreduce_algbw", "allreduce_busbw"]
+    assert results["allreduce"].median == pytest.approx(1.5e-6)
+    assert results["allreduce_algbw"].median == pytest.approx(8 / 1.5e-6)
+    assert results["allreduce_busbw"].median == pytest.approx(8 / 1.5e-6 * 4 / 3)
+    assert {summary.n for summary in results.values()} == {2}
 
 
 def test_a_barrier_has_no_bandwidth() -> None:
@@ -91,14 +91,14 @@ def test_what_must_pass_a_link_bounds_a_collective(
     """Two nodes may show a bus bandwidth of almost twice the link: measuring.md, section 2."""
     route = Route(links=(LINK,) * hosts, ranks=ranks)
     size = 10**6
-    found = summaries(name, 1.0, size, ranks, route)
+    results = summaries(name, 1.0, size, ranks, route)
 
     shortest = size * crossing / GOODPUT
     bus = factor(NAMED[name].factor, ranks)
-    assert found[name].bound == pytest.approx(shortest)
-    assert found[f"{name}_algbw"].bound == pytest.approx(size / shortest)
-    assert found[f"{name}_busbw"].bound == pytest.approx(size / shortest * bus)
-    assert len({round(summary.share or 0, 12) for summary in found.values()}) == 1
+    assert results[name].bound == pytest.approx(shortest)
+    assert results[f"{name}_algbw"].bound == pytest.approx(size / shortest)
+    assert results[f"{name}_busbw"].bound == pytest.approx(size / shortest * bus)
+    assert len({round(summary.share or 0, 12) for summary in results.values()}) == 1
 
 
 def test_a_barrier_and_an_unknown_link_have_no_bound() -> None:

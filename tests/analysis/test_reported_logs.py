@@ -23,8 +23,8 @@ TWO_HOSTS = "nic=100gbit,rdma=yes"
 def judged(
     text: str, hardware: str = "", hosts: int = 0, operation: str = ""
 ) -> tuple[Judgement, tuple[Sign, ...]]:
-    known = find(hardware) if hardware else None
-    place = LogLocation(hardware=known, hosts=hosts, operation=operation)
+    platform = find(hardware) if hardware else None
+    place = LogLocation(hardware=platform, hosts=hosts, operation=operation)
     with read_logs(["-"], stdin=io.BytesIO(text.encode()), place=place) as logs:
         _, findings, judgement = judge_launches([logs.run])
         return judgement, findings
@@ -70,15 +70,15 @@ def test_one_point_decides_and_no_limit_is_certain_without_participants(
 ) -> None:
     result, findings = judged(text, TWO_HOSTS, hosts=2)
     (verdict,) = (v for v in result.verdicts if v.unit == "B/s")
-    above = [sign for sign in findings if isinstance(sign, AboveLimit)]
+    signs = [sign for sign in findings if isinstance(sign, AboveLimit)]
 
     assert (result.word, verdict.word) == (word, word)
     assert verdict.share == pytest.approx(share)
-    assert [(sign.confidence, sign.summary.params) for sign in above] == (
+    assert [(sign.confidence, sign.summary.params) for sign in signs] == (
         [(confidence, verdict.params)] if confidence else []
     )
     assert isinstance(verdict.reason, AboveAssumption) == (word == "unknown")
-    assert result.next_step is None or result.next_step.sign in (None, *above)
+    assert result.next_step is None or result.next_step.sign in (None, *signs)
 
 
 def all_reduce(*rows: tuple[int, float]) -> str:
@@ -318,19 +318,19 @@ RANK = "#  Rank  {} Group  {} Pid  7 on  h{} device  {} [0x10] NVIDIA A100-SXM4-
 
 
 @pytest.mark.parametrize(
-    ("groups", "hosts", "ranks", "on"), [("0011", "1122", 2, 1), ("0101", "1122", 2, 2)]
+    ("groups", "hosts", "ranks", "count"), [("0011", "1122", 2, 1), ("0101", "1122", 2, 2)]
 )
 def test_the_ranks_of_a_split_communicator_are_those_of_a_group(
-    groups: str, hosts: str, ranks: int, on: int
+    groups: str, hosts: str, ranks: int, count: int
 ) -> None:
-    named = "".join(
+    lines = "".join(
         RANK.format(rank, group, host, rank % 2)
         for rank, (group, host) in enumerate(zip(groups, hosts, strict=True))
     )
-    result, _ = judged(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + named, 1), "p4d.24xlarge")
+    result, _ = judged(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + lines, 1), "p4d.24xlarge")
     (verdict,) = (v for v in result.verdicts if v.metric == "busbw")
 
-    assert (verdict.params["ranks"], verdict.params["hosts"]) == (ranks, on)
+    assert (verdict.params["ranks"], verdict.params["hosts"]) == (ranks, count)
     assert verdict.word not in ("low", "impossible")
 
 
@@ -477,7 +477,7 @@ def test_each_column_of_rates_is_a_series_of_its_own() -> None:
         "| GPUs | Throughput - FP32 | Throughput - mixed precision |\n|---|---|---|\n"
         "| 1 | 410 img/s | 1010 img/s |\n| 8 | 3100 img/s | 7200 img/s |\n"
     )
-    result = [scaling(each).rows for each in series(table)]
+    result = [scaling(curve).rows for curve in series(table)]
     judgement, _ = judged(table)
 
     assert [rows[-1].efficiency for rows in result] == pytest.approx([0.945, 0.891], abs=1e-3)

@@ -25,33 +25,33 @@ def series(size: int, *values: float, complete: bool = True, rank: int = 0) -> M
 
 
 def test_repetitions_that_took_much_longer_at_the_end_are_counted(snapshot: Snapshot) -> None:
-    ended = series(64 * KIB, *[0.01] * 30, 0.5, 0.6, 0.4, complete=False)
+    last = series(64 * KIB, *[0.01] * 30, 0.5, 0.6, 0.4, complete=False)
 
-    found = find_slowdown([series(KIB, 0.001, 0.001), ended])
-    assert found is not None
-    assert (found.count, found.before) == (3, None)
-    assert found.ratio == pytest.approx(50)
-    snapshot(slowdown_words(found))
+    slowdown = find_slowdown([series(KIB, 0.001, 0.001), last])
+    assert slowdown is not None
+    assert (slowdown.count, slowdown.before) == (3, None)
+    assert slowdown.ratio == pytest.approx(50)
+    snapshot(slowdown_words(slowdown))
 
 
 def test_one_slow_repetition_is_enough_if_the_run_ended_in_it() -> None:
-    found = find_slowdown([series(KIB, *[1e-3] * 4, 9.0, complete=False)])
-    assert found is not None
-    assert found.count == 1
+    slowdown = find_slowdown([series(KIB, *[1e-3] * 4, 9.0, complete=False)])
+    assert slowdown is not None
+    assert slowdown.count == 1
 
 
 def test_a_series_that_was_slow_from_its_beginning_is_compared_with_the_one_before() -> None:
     before = series(KIB, 0.001, 0.001, 0.001)
-    ended = series(4 * KIB, 0.4, 0.4, complete=False)
+    last = series(4 * KIB, 0.4, 0.4, complete=False)
 
-    found = find_slowdown([before, ended])
-    assert found is not None
-    assert (found.count, found.before) == (0, before)
-    assert found.ratio == pytest.approx(100)
+    slowdown = find_slowdown([before, last])
+    assert slowdown is not None
+    assert (slowdown.count, slowdown.before) == (0, before)
+    assert slowdown.ratio == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
-    "ended",
+    "measurements",
     [
         [series(KIB, *[0.01] * 30, complete=False)],
         [series(KIB, *[0.01] * 10, 0.5, *[0.01] * 9, complete=False)],  # it passed
@@ -62,5 +62,5 @@ def test_a_series_that_was_slow_from_its_beginning_is_compared_with_the_one_befo
         [],
     ],
 )
-def test_what_does_not_show_it_is_not_blamed_on_a_link(ended: list[Measurement]) -> None:
-    assert find_slowdown(ended) is None
+def test_what_does_not_show_it_is_not_blamed_on_a_link(measurements: list[Measurement]) -> None:
+    assert find_slowdown(measurements) is None

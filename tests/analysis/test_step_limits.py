@@ -26,7 +26,7 @@ DRIFT = tuple(1 + 0.02 * number for number in range(8))  # of rounds, as on a ma
 def trained(
     resident: float = 0.010,
     memory: float = 0.010,
-    asked: float = 0.010,
+    disk: float = 0.010,
     busy: tuple[float, ...] = (BUSY, BUSY),
     exposed: float = 0.0,
     **more: float,
@@ -34,14 +34,14 @@ def trained(
     """Eight rounds, each a little slower than the one before."""
 
     def rounds(seconds: float) -> tuple[float, ...]:
-        return tuple(seconds * by for by in DRIFT)
+        return tuple(seconds * drift for drift in DRIFT)
 
     return Trained(
         samples=64,
         resident=rounds(resident),
         memory=rounds(memory),
-        actual=rounds(asked),
-        busy=tuple(rounds(own) for own in busy),
+        actual=rounds(disk),
+        busy=tuple(rounds(share) for share in busy),
         exposed=rounds(exposed),
         **more,
     )
@@ -66,17 +66,17 @@ def test_a_wait_is_divided_by_the_clock_of_the_loader(
 def test_the_two_parts_of_a_wait_add_up_and_are_never_negative(
     begin: float, length: float, fetch: float, lasted: float
 ) -> None:
-    found = split_wait((begin, begin + length), (fetch, fetch + lasted))
+    parts = split_wait((begin, begin + length), (fetch, fetch + lasted))
 
-    assert sum(found) == pytest.approx(begin + length - begin, abs=1e-9)
-    assert min(found) >= 0
+    assert sum(parts) == pytest.approx(begin + length - begin, abs=1e-9)
+    assert min(parts) >= 0
 
 
 def test_stalls_are_differences_of_rounds_and_not_of_medians() -> None:
-    found = stalls(trained(resident=0.010, memory=0.012, asked=0.020))
+    result = stalls(trained(resident=0.010, memory=0.012, disk=0.020))
 
-    assert found.fetch == pytest.approx(0.4)
-    assert found.preparation == pytest.approx(0.1)
+    assert result.fetch == pytest.approx(0.4)
+    assert result.preparation == pytest.approx(0.1)
 
 
 def test_a_difference_that_chance_may_make_is_no_stall() -> None:
@@ -98,17 +98,17 @@ def test_a_difference_that_chance_may_make_is_no_stall() -> None:
     [
         (trained(), "compute", "compute: no stall, 93% of the rate with data resident"),
         (
-            trained(asked=0.020, fetch=3225.0, preparation=1e5),
+            trained(disk=0.020, fetch=3225.0, preparation=1e5),
             "fetch",
             "input: fetch, 93% of what the link can bring, 50% of a step is this stall",
         ),
         (
-            trained(memory=0.020, asked=0.020, fetch=1e5, preparation=3300.0),
+            trained(memory=0.020, disk=0.020, fetch=1e5, preparation=3300.0),
             "preparation",
             "input: preparation, 91% of what the workers can prepare, 50% of a step is this stall",
         ),
         (
-            trained(resident=0.020, memory=0.020, asked=0.020, exposed=0.010, exchange=6000.0),
+            trained(resident=0.020, memory=0.020, disk=0.020, exposed=0.010, exchange=6000.0),
             "exchange",
             "exchange, 50% of what the exchange alone allows, 50% of a step is this stall",
         ),
@@ -117,10 +117,10 @@ def test_a_difference_that_chance_may_make_is_no_stall() -> None:
 def test_the_verdict_names_the_stage_and_its_share_of_the_limit(
     case: Trained, stage: str, words: str
 ) -> None:
-    found = judge(case)
+    verdict = judge(case)
 
-    assert found.stage == stage
-    assert training_answer(found).endswith(f" samples/s. {words}")
+    assert verdict.stage == stage
+    assert training_answer(verdict).endswith(f" samples/s. {words}")
 
 
 def of_parameters(case: Trained, steps: int = 3) -> tuple[list[Measurement], bytes]:
@@ -132,38 +132,38 @@ def of_parameters(case: Trained, steps: int = 3) -> tuple[list[Measurement], byt
             values=tuple(values),
         )  # fmt: skip
 
-    found = [
-        series("samples_rate", [case.samples / seconds for seconds in own], data=data)
-        for data, own in (("resident", case.resident), ("memory", case.memory),
+    results = [
+        series("samples_rate", [case.samples / seconds for seconds in times], data=data)
+        for data, times in (("resident", case.resident), ("memory", case.memory),
                           ("disk", case.actual))
     ]  # fmt: skip
-    for rank, own in enumerate(case.busy):
-        each = [seconds / 2 for seconds in own for _ in range(steps)]
-        zeros = [0.0] * len(each)
-        parts = {"compute": each, "update": each, "copy": zeros}
-        found += [series(PART_METRICS[p], v, rank, data="resident") for p, v in parts.items()]
+    for rank, times in enumerate(case.busy):
+        halves = [seconds / 2 for seconds in times for _ in range(steps)]
+        zeros = [0.0] * len(halves)
+        parts = {"compute": halves, "update": halves, "copy": zeros}
+        results += [series(PART_METRICS[p], v, rank, data="resident") for p, v in parts.items()]
         waits = [seconds + rank for seconds in case.exposed for _ in range(steps)]
-        found.append(series("exposed_exchange", waits, rank, data="resident"))
+        results.append(series("exposed_exchange", waits, rank, data="resident"))
     probes = {"preparation_rate": case.preparation, "exchange_rate": case.exchange}
-    found += [series(metric, [rate]) for metric, rate in probes.items() if rate]
-    found += [series("store_requests", [10.0]), series("bytes_read", [10 * 64 * 264.0])]
+    results += [series(metric, [rate]) for metric, rate in probes.items() if rate]
+    results += [series("store_requests", [10.0]), series("bytes_read", [10 * 64 * 264.0])]
     if case.fetch:
-        found.append(series("link_rate", [case.fetch * 264]))
-    return found, b'{"batch": 32, "shard": 64, "steps": 3, "width": 512}'
+        results.append(series("link_rate", [case.fetch * 264]))
+    return results, b'{"batch": 32, "shard": 64, "steps": 3, "width": 512}'
 
 
 def test_the_verdict_is_recomputed_from_the_series_of_a_run() -> None:
-    case = trained(asked=0.020, fetch=3225.0, preparation=1e5, exchange=6000.0, exposed=0.001)
-    found = from_measurements(*of_parameters(case))
+    case = trained(disk=0.020, fetch=3225.0, preparation=1e5, exchange=6000.0, exposed=0.001)
+    result = from_measurements(*of_parameters(case))
 
-    assert found is not None
-    assert found.samples == case.samples
-    assert found.fetch == pytest.approx(case.fetch)
-    assert (found.preparation, found.exchange) == (case.preparation, case.exchange)
-    assert found.busy == tuple(pytest.approx(own) for own in case.busy)
-    assert found.exposed == pytest.approx(case.exposed)
-    assert judge(found).stage == "fetch"
-    assert judge(found).rate == pytest.approx(judge(case).rate)
+    assert result is not None
+    assert result.samples == case.samples
+    assert result.fetch == pytest.approx(case.fetch)
+    assert (result.preparation, result.exchange) == (case.preparation, case.exchange)
+    assert result.busy == tuple(pytest.approx(share) for share in case.busy)
+    assert result.exposed == pytest.approx(case.exposed)
+    assert judge(result).stage == "fetch"
+    assert judge(result).rate == pytest.approx(judge(case).rate)
     ended_early = [m for m in of_parameters(case)[0] if m.metric != "bytes_read"]
     assert from_measurements(ended_early, of_parameters(case)[1]) is None
 
@@ -192,38 +192,38 @@ def test_rounds_that_are_too_few_say_so() -> None:
 
 def test_rounds_that_contradict_one_another_name_no_stage(snapshot: Snapshot) -> None:
     """Steps with data in memory were quicker than those with data resident: by other work."""
-    found = judge(trained(resident=0.021, memory=0.010, asked=0.010))
+    verdict = judge(trained(resident=0.021, memory=0.010, disk=0.010))
 
-    assert found.contradiction == pytest.approx(1.1)
-    snapshot(training_answer(found).split(". ")[1])
+    assert verdict.contradiction == pytest.approx(1.1)
+    snapshot(training_answer(verdict).split(". ")[1])
     assert not judge(trained()).contradiction
 
 
 def test_188_of_220_images_per_second_are_a_slow_input() -> None:
     """Document 002: one GPU with data from an object store, and with synthetic ones."""
     step = 128 / 220
-    found = judge(trained(step, step, 128 / 188, busy=(step,), fetch=95.0, preparation=1e4))
+    verdict = judge(trained(step, step, 128 / 188, busy=(step,), fetch=95.0, preparation=1e4))
 
-    assert found.stage == "fetch"
-    assert found.stalls.fetch == pytest.approx(1 - 188 / 220)
-    assert found.limit == "fetch"
-    assert 0.9 < found.share < 1
+    assert verdict.stage == "fetch"
+    assert verdict.stalls.fetch == pytest.approx(1 - 188 / 220)
+    assert verdict.limit == "fetch"
+    assert 0.9 < verdict.share < 1
 
 
 def test_one_rank_exchanges_with_nobody() -> None:
-    found = judge(trained(0.0325, 0.0325, 0.0325, busy=(0.0275,), exposed=0.005))
+    verdict = judge(trained(0.0325, 0.0325, 0.0325, busy=(0.0275,), exposed=0.005))
 
-    assert found.stage == "compute"
-    assert found.stalls.exchange == 0
+    assert verdict.stage == "compute"
+    assert verdict.stalls.exchange == 0
 
 
 def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -> None:
     busy = (BUSY, 3.2 * BUSY, BUSY)
-    found = judge(trained(0.0325, 0.0325, 0.0325, busy=busy, exposed=0.0005))
+    verdict = judge(trained(0.0325, 0.0325, 0.0325, busy=busy, exposed=0.0005))
 
-    assert found.stage == "slow_rank"
-    assert found.slowest == 1
-    assert found.times_slower == pytest.approx(3.2)
+    assert verdict.stage == "slow_rank"
+    assert verdict.slowest == 1
+    assert verdict.times_slower == pytest.approx(3.2)
 
 
 @pytest.mark.parametrize(
@@ -248,8 +248,8 @@ def test_a_rank_that_something_else_slows_in_some_rounds_is_not_blamed() -> None
 @pytest.mark.parametrize(("preparation", "stage"), [(5700.0, "preparation"), (8000.0, "exchange")])
 def test_an_exchange_that_the_input_hides_is_not_blamed(preparation: float, stage: str) -> None:
     """The exchange is the larger part of a step, but the workers prepare all the while."""
-    found = judge(
+    verdict = judge(
         trained(0.0105, 0.0115, 0.0115, exposed=0.0021, preparation=preparation, exchange=3e4)
     )
 
-    assert found.stage == stage
+    assert verdict.stage == stage

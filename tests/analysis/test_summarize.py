@@ -29,7 +29,7 @@ def definition(
 
 
 def measurement(
-    of: Definition,
+    metric: Definition,
     values: tuple[float, ...],
     *,
     rank: int = 0,
@@ -38,8 +38,8 @@ def measurement(
     **params: Scalar,
 ) -> Measurement:
     return Measurement(
-        metric=of.metric,
-        definition=of.id,
+        metric=metric.metric,
+        definition=metric.id,
         unit="s",
         params=params,
         rank=rank,
@@ -50,8 +50,8 @@ def measurement(
     )
 
 
-def only(*measurements: Measurement, of: Definition) -> Summary:
-    summaries = summarize(measurements, [of])
+def only(*measurements: Measurement, metric: Definition) -> Summary:
+    summaries = summarize(measurements, [metric])
 
     assert len(summaries) == 1
     return summaries[0]
@@ -59,10 +59,10 @@ def only(*measurements: Measurement, of: Definition) -> Summary:
 
 def test_the_numbers_of_a_series_of_times() -> None:
     shuffled = TWENTY_ONE[11:] + TWENTY_ONE[:11]
-    of = definition()
+    metric = definition()
 
     # P(6 <= B <= 15) is 0.9734 for n = 21, P(7 <= B <= 15) only 0.9475.
-    assert only(measurement(of, shuffled, size=8), of=of) == Summary(
+    assert only(measurement(metric, shuffled, size=8), metric=metric) == Summary(
         metric="m",
         unit="s",
         better="lower",
@@ -74,7 +74,7 @@ def test_the_numbers_of_a_series_of_times() -> None:
         p95=20.0,
         p99=20.8,
         converged=False,
-        definition=of.id,
+        definition=metric.id,
         shape=Distribution(
             minimum=1.0,
             p25=6.0,
@@ -90,14 +90,14 @@ def test_the_numbers_of_a_series_of_times() -> None:
 
 
 def test_the_median_of_an_even_number_of_values_is_between_the_middle_two() -> None:
-    of = definition()
+    metric = definition()
 
-    assert only(measurement(of, (4.0, 1.0, 3.0, 100.0)), of=of).median == 3.5
+    assert only(measurement(metric, (4.0, 1.0, 3.0, 100.0)), metric=metric).median == 3.5
 
 
 def test_one_value_is_its_own_median() -> None:
-    of = definition()
-    summary = only(measurement(of, (2.5,)), of=of)
+    metric = definition()
+    summary = only(measurement(metric, (2.5,)), metric=metric)
 
     assert (summary.n, summary.median, summary.p5, summary.p99) == (1, 2.5, 2.5, 2.5)
     assert summary.ci is None
@@ -106,8 +106,8 @@ def test_one_value_is_its_own_median() -> None:
 
 def test_a_rate_is_derived_from_the_summary_of_the_times() -> None:
     """What is slow in seconds is low in bytes per second: both ends change places."""
-    of = definition(unit="B/s")
-    summary = only(measurement(of, TWENTY_ONE, size=1320), of=of)
+    metric = definition(unit="B/s")
+    summary = only(measurement(metric, TWENTY_ONE, size=1320), metric=metric)
 
     assert (summary.unit, summary.better, summary.n) == ("B/s", "higher", 21)
     assert summary.median == 1320 / 11
@@ -119,23 +119,23 @@ def test_a_rate_is_derived_from_the_summary_of_the_times() -> None:
 
 
 def test_a_rate_of_few_values_has_no_interval() -> None:
-    of = definition(unit="B/s")
+    metric = definition(unit="B/s")
 
-    assert only(measurement(of, (1.0, 2.0), size=8), of=of).ci is None
+    assert only(measurement(metric, (1.0, 2.0), size=8), metric=metric).ci is None
 
 
 def test_a_rate_is_not_the_median_of_rates() -> None:
     """Of two windows of 1 s and 3 s, the median takes 2 s; the mean of the rates would be 2/3."""
-    of = definition(unit="B/s")
+    metric = definition(unit="B/s")
 
-    assert only(measurement(of, (1.0, 3.0), size=1), of=of).median == 0.5
+    assert only(measurement(metric, (1.0, 3.0), size=1), metric=metric).median == 0.5
 
 
 def test_what_was_measured_as_a_rate_stays_one() -> None:
-    of = definition(unit="B/s")
+    metric = definition(unit="B/s")
     rate = Measurement(
         metric="m",
-        definition=of.id,
+        definition=metric.id,
         unit="B/s",
         params={},
         rank=0,
@@ -143,16 +143,16 @@ def test_what_was_measured_as_a_rate_stays_one() -> None:
         values=TWENTY_ONE,
         bytes=8,
     )
-    summary = only(rate, of=of)
+    summary = only(rate, metric=metric)
 
     assert (summary.unit, summary.median, summary.ci) == ("B/s", 11.0, (6.0, 16.0))
 
 
 def test_each_rank_has_a_series_of_its_own() -> None:
-    of = definition("each rank")
-    sender = measurement(of, (1.0, 2.0, 3.0), rank=0, window=4)
-    receiver = measurement(of, (5.0, 6.0), rank=3, window=4)
-    summaries = summarize([receiver, sender], [of])
+    metric = definition("each rank")
+    sender = measurement(metric, (1.0, 2.0, 3.0), rank=0, window=4)
+    receiver = measurement(metric, (5.0, 6.0), rank=3, window=4)
+    summaries = summarize([receiver, sender], [metric])
 
     assert [(s.params, s.n, s.median) for s in summaries] == [
         ({"window": 4, "rank": 0}, 3, 2.0),
@@ -162,16 +162,18 @@ def test_each_rank_has_a_series_of_its_own() -> None:
 
 
 def test_one_rank_takes_the_values_of_all() -> None:
-    of = definition("one rank")
-    summary = only(measurement(of, (1.0, 9.0, 2.0), rank=1, window=4), of=of)
+    metric = definition("one rank")
+    summary = only(measurement(metric, (1.0, 9.0, 2.0), rank=1, window=4), metric=metric)
 
     assert (summary.params, summary.n, summary.median) == ({"window": 4}, 3, 2.0)
 
 
 def test_the_slowest_rank_counts_in_each_repetition() -> None:
-    of = definition("slowest rank")
+    metric = definition("slowest rank")
     summary = only(
-        measurement(of, (1.0, 5.0, 3.0), rank=0), measurement(of, (4.0, 2.0, 6.0), rank=1), of=of
+        measurement(metric, (1.0, 5.0, 3.0), rank=0),
+        measurement(metric, (4.0, 2.0, 6.0), rank=1),
+        metric=metric,
     )
 
     assert (summary.params, summary.n) == ({}, 3)
@@ -179,22 +181,22 @@ def test_the_slowest_rank_counts_in_each_repetition() -> None:
 
 
 def test_the_slowest_rank_of_a_stopped_run_ignores_what_one_rank_has_more() -> None:
-    of = definition("slowest rank")
+    metric = definition("slowest rank")
     summary = only(
-        measurement(of, (1.0, 1.0, 100.0), rank=0, complete=False),
-        measurement(of, (2.0, 3.0), rank=1, complete=False),
-        of=of,
+        measurement(metric, (1.0, 1.0, 100.0), rank=0, complete=False),
+        measurement(metric, (2.0, 3.0), rank=1, complete=False),
+        metric=metric,
     )
 
     assert (summary.n, summary.median, summary.complete) == (2, 2.5, False)
 
 
 def test_the_slowest_rate_is_that_of_the_slowest_times() -> None:
-    of = definition("slowest rank", unit="B/s")
+    metric = definition("slowest rank", unit="B/s")
     summary = only(
-        measurement(of, (1.0, 4.0, 2.0), rank=0, size=12),
-        measurement(of, (3.0, 1.0, 1.0), rank=1, size=12),
-        of=of,
+        measurement(metric, (1.0, 4.0, 2.0), rank=0, size=12),
+        measurement(metric, (3.0, 1.0, 1.0), rank=1, size=12),
+        metric=metric,
     )
 
     assert summary.median == 12 / 3.0
@@ -215,23 +217,23 @@ def test_converged_means_20_values_and_half_an_interval_of_2_5_percent(
     values: list[float], *, precise: bool
 ) -> None:
     """The interval of 20 values is from the 6th to the 15th."""
-    of = definition()
+    metric = definition()
     reversed_ = tuple(reversed(values))
 
     assert is_precise(reversed_) is precise
-    assert only(measurement(of, reversed_), of=of).converged is precise
+    assert only(measurement(metric, reversed_), metric=metric).converged is precise
 
 
 def test_what_drifts_has_not_converged() -> None:
     """Each half is known to a percent, and so is the whole: of no moment."""
-    of = definition()
+    metric = definition()
     values = (*(1.0 + 0.001 * k for k in range(20)), *(1.04 + 0.001 * k for k in range(20)))
     mixed = tuple(value for pair in zip(values[:20], values[20:], strict=True) for value in pair)
 
     assert is_precise(values)
     assert not has_converged(values)
-    assert not only(measurement(of, values), of=of).converged
-    assert only(measurement(of, mixed), of=of).converged
+    assert not only(measurement(metric, values), metric=metric).converged
+    assert only(measurement(metric, mixed), metric=metric).converged
 
 
 def test_times_of_zero_have_not_converged() -> None:
@@ -249,19 +251,19 @@ def test_values_in_another_unit_than_that_of_the_definition(unit: str, snapshot:
 
 @pytest.mark.parametrize("aggregation", ["one rank", "slowest rank"])
 def test_one_incomplete_rank_makes_a_series_incomplete(aggregation: Aggregation) -> None:
-    of = definition(aggregation)
-    whole = measurement(of, (1.0,), rank=0)
-    cut = measurement(of, (1.0,), rank=1, complete=False)
+    metric = definition(aggregation)
+    whole = measurement(metric, (1.0,), rank=0)
+    cut = measurement(metric, (1.0,), rank=1, complete=False)
 
-    assert only(whole, of=of).complete
-    assert not only(whole, cut, of=of).complete
-    assert not only(cut, whole, of=of).complete
+    assert only(whole, metric=metric).complete
+    assert not only(whole, cut, metric=metric).complete
+    assert not only(cut, whole, metric=metric).complete
 
 
 @pytest.mark.parametrize("unit", ["s", "B/s"])
 def test_rates_keep_the_incomplete_and_converged_flags(unit: str) -> None:
-    of = definition(unit=unit)
-    summary = only(measurement(of, (40.0,) * 20, size=8, complete=False), of=of)
+    metric = definition(unit=unit)
+    summary = only(measurement(metric, (40.0,) * 20, size=8, complete=False), metric=metric)
 
     assert summary.converged
     assert not summary.complete
@@ -270,9 +272,9 @@ def test_rates_keep_the_incomplete_and_converged_flags(unit: str) -> None:
 def test_the_order_is_that_of_the_definitions_then_of_the_points_as_numbers() -> None:
     second, first = definition(metric="a"), definition(metric="b")
     mixed = [
-        measurement(of, (1.0,), size=8, window=window)
+        measurement(metric, (1.0,), size=8, window=window)
         for window in (1024, 8, 64)
-        for of in (second, first)
+        for metric in (second, first)
     ]
     summaries = summarize(mixed, [first, second])
 
@@ -287,32 +289,32 @@ def test_the_order_is_that_of_the_definitions_then_of_the_points_as_numbers() ->
 
 
 def test_points_may_be_words_and_numbers() -> None:
-    of = definition()
+    time = definition()
     points: list[Scalar] = ["ring", 8, "tree", 0.5]
-    summaries = summarize([measurement(of, (1.0,), algorithm=point) for point in points], [of])
+    summaries = summarize([measurement(time, (1.0,), algorithm=point) for point in points], [time])
 
     assert {s.params["algorithm"] for s in summaries} == set(points)
     assert len(summaries) == 4
 
 
 def test_measurements_of_one_point_that_came_apart_are_one_series() -> None:
-    of = definition()
-    parts = [measurement(of, (1.0, 2.0), a=1, b=2), measurement(of, (3.0,), b=2, a=1)]
+    metric = definition()
+    parts = [measurement(metric, (1.0, 2.0), a=1, b=2), measurement(metric, (3.0,), b=2, a=1)]
 
-    assert (only(*parts, of=of).n, only(*parts, of=of).median) == (3, 2.0)
+    assert (only(*parts, metric=metric).n, only(*parts, metric=metric).median) == (3, 2.0)
 
 
 def test_what_has_no_values_has_no_summary() -> None:
-    of = definition()
+    metric = definition()
 
-    assert summarize([], [of]) == ()
-    assert summarize([measurement(of, ())], [of]) == ()
+    assert summarize([], [metric]) == ()
+    assert summarize([measurement(metric, ())], [metric]) == ()
 
 
 def test_launches_are_summed_up_by_their_medians() -> None:
-    of = definition(unit="B/s")
-    launches = [summarize([measurement(of, (time,) * 9)], [of])[0] for time in (4.0, 1.0, 2.0)]
-    bounded = [msgspec.structs.replace(one, bound=200.0, share=0.1) for one in launches]
+    rate = definition(unit="B/s")
+    launches = [summarize([measurement(rate, (time,) * 9)], [rate])[0] for time in (4.0, 1.0, 2.0)]
+    bounded = [msgspec.structs.replace(launch, bound=200.0, share=0.1) for launch in launches]
     middle = launches[2]
     whole, share = pool_medians(launches), pool_medians(bounded).share
 
@@ -326,11 +328,11 @@ def test_launches_are_summed_up_by_their_medians() -> None:
 
 
 def test_a_definition_that_is_missing() -> None:
-    of = definition(metric="latency")
+    metric = definition(metric="latency")
 
-    with pytest.raises(ParseError, match=of.id) as caught:
-        summarize([measurement(of, (1.0,))], [definition(metric="other")])
-    assert "latency" in caught.value.what
+    with pytest.raises(ParseError, match=metric.id) as error:
+        summarize([measurement(metric, (1.0,))], [definition(metric="other")])
+    assert "latency" in error.value.what
 
 
 @pytest.mark.quick(False)  # seconds
@@ -339,14 +341,14 @@ def test_a_definition_that_is_missing() -> None:
 def test_the_interval_covers_the_true_median_of_skewed_series(n: int, unit: str) -> None:
     """Log-normal times with a median of 1 s, as skewed as a busy network makes them."""
     rng = np.random.default_rng(20180626)
-    of = definition(unit=unit)
+    metric = definition(unit=unit)
     series = rng.lognormal(mean=0.0, sigma=1.5, size=(2000, n))
     summaries = summarize(
         [
-            measurement(of, tuple(values), size=1, number=number)
+            measurement(metric, tuple(values), size=1, number=number)
             for number, values in enumerate(series.tolist())
         ],
-        [of],
+        [metric],
     )
     hits = sum(s.ci is not None and s.ci[0] <= 1.0 <= s.ci[1] for s in summaries)
 

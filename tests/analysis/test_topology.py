@@ -32,14 +32,14 @@ def results(*texts: str) -> list[Parsed]:
     return [result for text in texts for result in read([text.encode()]).results]
 
 
-def seen(*texts: str) -> tuple[GpuTopology, Transports]:
-    found = results(*texts)
-    matrices = [r.detail for r in found if isinstance(r.detail, Topology)]
-    access = [r.detail for r in found if isinstance(r.detail, PeerAccess)]
-    measured = [m for result in found for m in result.measurements]
+def load(*texts: str) -> tuple[GpuTopology, Transports]:
+    logs = results(*texts)
+    matrices = [r.detail for r in logs if isinstance(r.detail, Topology)]
+    access = [r.detail for r in logs if isinstance(r.detail, PeerAccess)]
+    measured = [m for result in logs for m in result.measurements]
     first = matrices[0] if matrices else None
-    made = gpu_topology(first, measured, access[0] if access else None)
-    return made, transports(found, made)
+    gpus = gpu_topology(first, measured, access[0] if access else None)
+    return gpus, transports(logs, gpus)
 
 
 def names(pairs: object) -> list[str]:
@@ -71,40 +71,40 @@ def test_paths_have_an_order() -> None:
 
 
 def test_a_dgx1_comes_apart_into_what_belongs_together() -> None:
-    made, _ = seen(DGX)
+    gpus, _ = load(DGX)
 
-    assert names(made.best)[:2] == ["GPU0-GPU3", "GPU0-GPU4"]
-    assert {pair.path for pair in made.best} == {"NV2"}
-    assert {pair.path for pair in made.worst} == {"SYS"}
-    assert "GPU1-GPU7" in names(made.worst)
-    assert [(group.path, group.sets) for group in made.groups] == [
+    assert names(gpus.best)[:2] == ["GPU0-GPU3", "GPU0-GPU4"]
+    assert {pair.path for pair in gpus.best} == {"NV2"}
+    assert {pair.path for pair in gpus.worst} == {"SYS"}
+    assert "GPU1-GPU7" in names(gpus.worst)
+    assert [(group.path, group.sets) for group in gpus.groups] == [
         ("NV2", ((0, 3), (1, 2), (4, 7), (5, 6))),
         ("NV1", ((0, 1, 2, 3), (4, 5, 6, 7))),
         ("SYS", (tuple(range(8)),)),
     ]
-    assert [(near.gpu, near.nics, near.path) for near in made.nearest][::3] == [
+    assert [(near.gpu, near.nics, near.path) for near in gpus.nearest][::3] == [
         (0, ("mlx5_0",), "PIX"),
         (3, ("mlx5_1",), "PIX"),
         (6, ("mlx5_3",), "PIX"),
     ]
-    assert made.misfits == ()
-    assert made.notes == ()
+    assert gpus.misfits == ()
+    assert gpus.notes == ()
 
 
 def test_where_all_pairs_are_alike_it_is_said() -> None:
     text = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
-    made, carried = seen(text)
-    first = next(topology_tables(made, carried))
+    gpus, carried = load(text)
+    first = next(topology_tables(gpus, carried))
 
     assert first.rows == (("all pairs are alike", "GPU0-GPU1: NV18"), ("connected by NV18", "0,1"))
-    shown = [sheet.title for sheet in topology_tables(*seen("NCCL version 2.20.5+cuda12.4\n"))]
-    assert shown == ["What NCCL chose"]
+    titles = [sheet.title for sheet in topology_tables(*load("NCCL version 2.20.5+cuda12.4\n"))]
+    assert titles == ["What NCCL chose"]
 
 
 def test_nics_are_called_by_their_legend() -> None:
-    made, _ = seen((LOGS / "topology.nics.txt").read_text())
+    gpus, _ = load((LOGS / "topology.nics.txt").read_text())
 
-    assert [(near.gpu, near.nics, near.path) for near in made.nearest] == [
+    assert [(near.gpu, near.nics, near.path) for near in gpus.nearest] == [
         (0, ("mlx5_0",), "PIX"),
         (1, ("mlx5_0",), "PXB"),
         (2, ("mlx5_1",), "PIX"),
@@ -113,11 +113,11 @@ def test_nics_are_called_by_their_legend() -> None:
 
 
 def test_rates_that_fit_their_links_are_no_misfits() -> None:
-    made, _ = seen(DGX, matrix({}))
+    gpus, _ = load(DGX, matrix({}))
 
-    assert made.misfits == ()
-    assert names(made.best)[0] == "GPU0-GPU3"
-    assert all(pair.copies.ways == 2 for pair in made.pairs)
+    assert gpus.misfits == ()
+    assert names(gpus.best)[0] == "GPU0-GPU3"
+    assert all(pair.copies.ways == 2 for pair in gpus.pairs)
 
 
 @pytest.mark.parametrize(
@@ -132,86 +132,86 @@ def test_rates_that_fit_their_links_are_no_misfits() -> None:
 def test_a_pair_that_does_not_do_what_its_links_promise_is_named(
     rates: dict[tuple[int, int], float], misfit: str, kind: str, share: float
 ) -> None:
-    made, _ = seen(DGX, matrix(rates))
-    (one,) = made.misfits
+    gpus, _ = load(DGX, matrix(rates))
+    (pair,) = gpus.misfits
 
-    assert f"GPU{one.gpus[0]}-GPU{one.gpus[1]}" == misfit
-    assert one.kind == kind
-    assert one.expected is not None
-    assert one.rate / one.expected == pytest.approx(share, abs=0.005)
+    assert f"GPU{pair.gpus[0]}-GPU{pair.gpus[1]}" == misfit
+    assert pair.kind == kind
+    assert pair.expected is not None
+    assert pair.rate / pair.expected == pytest.approx(share, abs=0.005)
 
 
 def test_nvlinks_that_peer_to_peer_does_not_use() -> None:
     """Everything is as slow as without: no class is an example for the others."""
     slow = dict.fromkeys(((a, b) for a in range(8) for b in range(8)), 9.6)
-    made, _ = seen(DGX, matrix(slow), matrix(slow, p2p="Disabled"))
+    gpus, _ = load(DGX, matrix(slow), matrix(slow, p2p="Disabled"))
 
-    assert len(made.misfits) == 16
-    assert {one.kind for one in made.misfits} <= {"as_without_nvlink", "as_without_p2p"}
-    assert any(one.rate < FASTER for one in made.findings)
+    assert len(gpus.misfits) == 16
+    assert {pair.kind for pair in gpus.misfits} <= {"as_without_nvlink", "as_without_p2p"}
+    assert any(pair.rate < FASTER for pair in gpus.findings)
 
 
 def test_nvlinks_alone_are_compared_with_copies_without_peer_to_peer() -> None:
     """Without a pair on PCIe, nothing else shows that the links are not used."""
     links = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n"
-    made, _ = seen(links, matrix({(0, 1): 9.6}, 2), matrix({(0, 1): 9.6}, 2, p2p="Disabled"))
+    gpus, _ = load(links, matrix({(0, 1): 9.6}, 2), matrix({(0, 1): 9.6}, 2, p2p="Disabled"))
 
-    (one,) = made.misfits
-    assert (one.kind, one.rate, one.without) == ("as_without_p2p", 9.6e9, 9.6e9)
+    (pair,) = gpus.misfits
+    assert (pair.kind, pair.rate, pair.without) == ("as_without_p2p", 9.6e9, 9.6e9)
 
 
 def test_what_the_driver_forbids_is_said() -> None:
-    made, _ = seen(
+    gpus, _ = load(
         "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
         " \tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n",
     )
 
-    assert made.pairs[0].access == "CNS"
-    assert made.notes == (
+    assert gpus.pairs[0].access == "CNS"
+    assert gpus.notes == (
         TopologyNote(kind="access", names=("GPU0-GPU1",), path="NV2", back="CNS"),
     )
 
 
 def test_without_a_matrix_nvlinks_follow_from_rates() -> None:
-    made, _ = seen(matrix({}), matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled"))
+    gpus, _ = load(matrix({}), matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled"))
 
-    assert made.best[0].inferred
-    assert made.best[0].path == "NV2"
-    assert names(made.best) == ["GPU0-GPU3", "GPU0-GPU4"]
-    assert [note.kind for note in made.notes] == ["inferred"]
+    assert gpus.best[0].inferred
+    assert gpus.best[0].path == "NV2"
+    assert names(gpus.best) == ["GPU0-GPU3", "GPU0-GPU4"]
+    assert [note.kind for note in gpus.notes] == ["inferred"]
 
 
 def test_cards_on_pcie_have_no_nvlinks_however_fast_they_are() -> None:
     """25 GB/s with peer-to-peer is an NVLink, or PCIe 4.0."""
     log = matrix({}) + matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled")
     copies = [m for r in read([log.encode()]).results for m in r.measurements]
-    made = gpu_topology(None, copies, None, ["NVIDIA GeForce RTX 4090"])
+    gpus = gpu_topology(None, copies, None, ["NVIDIA GeForce RTX 4090"])
 
-    assert {pair.path for pair in made.pairs} == {"?"}
-    assert {finding.path for finding in made.findings} == {"?"}
+    assert {pair.path for pair in gpus.pairs} == {"?"}
+    assert {finding.path for finding in gpus.findings} == {"?"}
 
 
 def test_what_a_log_lost_is_said_and_taken_from_the_other_direction() -> None:
     lines = DGX.splitlines(keepends=True)
-    made, _ = seen("".join([*lines[:1], *lines[2:]]))
-    pair = made.pair(3, 0)
+    gpus, _ = load("".join([*lines[:1], *lines[2:]]))
+    pair = gpus.pair(3, 0)
 
     assert pair is not None
     assert pair.path == "NV2"
-    made, _ = seen("".join([*lines[:1], *lines[3:]]).replace("GPU2\t", "GPU9\t"))
-    assert {note.kind for note in made.notes} & {"lost", "misread"}
+    gpus, _ = load("".join([*lines[:1], *lines[3:]]).replace("GPU2\t", "GPU9\t"))
+    assert {note.kind for note in gpus.notes} & {"lost", "misread"}
 
 
 def run(first: int, last: int, via: str, rate: float, setting: str = "") -> str:
     places = {0: "6000", 1: "7000", 3: "b000", 7: "8a000"}
-    said = f"NCCL INFO NCCL_P2P_LEVEL set by environment to {setting}\n" if setting else ""
-    return said + P2P_RUN.format(
+    line = f"NCCL INFO NCCL_P2P_LEVEL set by environment to {setting}\n" if setting else ""
+    return line + P2P_RUN.format(
         first=first, last=last, a=places[first], b=places[last], via=via, rate=rate
     )
 
 
 def test_experiments_on_the_same_gpus_are_compared(snapshot: Snapshot) -> None:
-    _, carried = seen(
+    _, carried = load(
         DGX,
         run(0, 3, "P2P/IPC", 100000),
         run(1, 7, "direct shared memory", 97000),
@@ -230,13 +230,13 @@ def test_experiments_on_the_same_gpus_are_compared(snapshot: Snapshot) -> None:
 
 
 def test_alike_pairs_have_no_best_and_no_worst(snapshot: Snapshot) -> None:
-    _, carried = seen(DGX, run(0, 3, "P2P/IPC", 100000), run(0, 1, "P2P/IPC", 99500))
+    _, carried = load(DGX, run(0, 3, "P2P/IPC", 100000), run(0, 1, "P2P/IPC", 99500))
 
     snapshot(finding_words(carried.findings[-1]))
 
 
 def test_what_goes_through_shared_memory_for_want_of_links_is_no_finding() -> None:
-    _, carried = seen(DGX, run(1, 7, "direct shared memory", 97000))
+    _, carried = load(DGX, run(1, 7, "direct shared memory", 97000))
 
     assert carried.findings == ()
 
@@ -246,7 +246,7 @@ def test_ranks_are_found_on_their_gpus_however_nccl_says_it(snapshot: Snapshot) 
         "NCCL version 2.20.5+cuda12.4\n"
         "h:1:1 [0] NCCL INFO Channel 00/0 : 0[1] -> 1[7] via SHM/direct/direct\n"
     )
-    said = (
+    log = (
         "h:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 2 busId 6000 commId 0x2 - "
         "Init COMPLETE\n"
         "h:1:2 [1] NCCL INFO comm 0x1 rank 1 nranks 2 cudaDev 1 nvmlDev 5 busId b000 commId 0x2 - "
@@ -254,19 +254,19 @@ def test_ranks_are_found_on_their_gpus_however_nccl_says_it(snapshot: Snapshot) 
         "h:1:1 [0] NCCL INFO Channel 00/0 : 0[6000] -> 1[b000] via P2P/IPC\n"
     )
 
-    assert experiment_name(seen(newer)[1].experiments[0]) == "GPU1-GPU7"
-    assert experiment_name(seen(said)[1].experiments[0]) == "GPU2-GPU5"
+    assert experiment_name(load(newer)[1].experiments[0]) == "GPU1-GPU7"
+    assert experiment_name(load(log)[1].experiments[0]) == "GPU2-GPU5"
     unknown = "NCCL INFO Channel 00 : 0[6000] -> 1[b000] via P2P/IPC\n"
-    name = experiment_name(seen(unknown)[1].experiments[0])
+    name = experiment_name(load(unknown)[1].experiments[0])
     snapshot(name)
 
 
 def test_ranks_of_two_hosts_are_on_no_pair_of_one() -> None:
-    _, carried = seen((LOGS / "nccl_log.two_nodes.txt").read_text())
-    (one,) = carried.experiments
+    _, carried = load((LOGS / "nccl_log.two_nodes.txt").read_text())
+    (run,) = carried.experiments
 
-    assert {carrier.same_host for carrier in one.carriers} == {True, False}
-    assert all(via.startswith("NET") for c in one.carriers if not c.same_host for via in c.via)
+    assert {carrier.same_host for carrier in run.carriers} == {True, False}
+    assert all(via.startswith("NET") for c in run.carriers if not c.same_host for via in c.via)
 
 
 def test_a_figure_of_other_work_is_not_comparable() -> None:
@@ -274,7 +274,7 @@ def test_a_figure_of_other_work_is_not_comparable() -> None:
         "|GPUs|Condition|Throughput A100|\n|-|-|-|\n"
         "|0,3|NVLink|~166697 (batch-size=8192)|\n|0,3|PCIe|~104000|\n"
     )
-    _, carried = seen(table)
+    _, carried = load(table)
 
     assert [(figure.rate, figure.alone) for figure in carried.figures] == [
         (166697.0, "batch-size=8192"),
@@ -282,14 +282,14 @@ def test_a_figure_of_other_work_is_not_comparable() -> None:
     ]
     assert carried.findings[0].kind == "not_comparable"
     assert carried.findings[0].figure == carried.figures[0]
-    _, alike = seen(table.replace("~104000", "~104000 (batch-size=8192)"))
+    _, alike = load(table.replace("~104000", "~104000 (batch-size=8192)"))
     assert alike.findings == ()
 
 
 def test_nvbandwidth_measures_pairs_too() -> None:
-    made, _ = seen((LOGS / "nvbandwidth.text.txt").read_text())
+    gpus, _ = load((LOGS / "nvbandwidth.text.txt").read_text())
 
-    assert all(pair.copies.rate for pair in made.pairs)
+    assert all(pair.copies.rate for pair in gpus.pairs)
     text = (
         "nvbandwidth Version: v0.8\nRunning device_to_device_memcpy_read_ce.\n"
         "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
@@ -298,9 +298,9 @@ def test_nvbandwidth_measures_pairs_too() -> None:
         "SUM device_to_device_memcpy_read_ce 1500.00\n"
     )
     lines = ["\tGPU0\tGPU1\tGPU2", "GPU0\t X \tNV12\tNV12", "GPU1\tNV12\t X \tNV12"]
-    made, _ = seen("\n".join([*lines, "GPU2\tNV12\tNV12\t X ", ""]), text)
-    (one,) = made.misfits
-    assert (one.gpus, one.rate) == ((1, 2), 140e9)
+    gpus, _ = load("\n".join([*lines, "GPU2\tNV12\tNV12\t X ", ""]), text)
+    (misfit,) = gpus.misfits
+    assert (misfit.gpus, misfit.rate) == ((1, 2), 140e9)
 
 
 def test_a_large_matrix_costs_little() -> None:
@@ -330,20 +330,20 @@ def test_damaged_logs_are_joined_all_the_same(names_: tuple[str, ...]) -> None:
     chance = random.Random("+".join(names_))
     text = b"".join((LOGS / f"{name}.txt").read_bytes() for name in names_)
     lines = text.splitlines(keepends=True)
-    for one in damaged(lines, chance, b"\x00\xff\x1b\r9-.e, \tXNV"):
+    for log in damaged(lines, chance, b"\x00\xff\x1b\r9-.e, \tXNV"):
         try:
-            made, _ = seen(one.decode(errors="replace"))
+            gpus, _ = load(log.decode(errors="replace"))
         except ParseError:
             continue
-        assert set(made.best) <= set(made.pairs)
+        assert set(gpus.best) <= set(gpus.pairs)
 
 
 def test_the_links_of_amd_are_faster_than_what_goes_through_pcie() -> None:
     text = (LOGS / "rocm_topology.mi100.txt").read_text()
     (result,) = read([text.encode()]).results
     assert isinstance(result.detail, Topology)
-    found = gpu_topology(result.detail)
+    gpus = gpu_topology(result.detail)
 
-    assert [pair.gpus for pair in found.best] == [(0, 1)]
-    assert {pair.path for pair in found.worst} == {"PCIE"}
+    assert [pair.gpus for pair in gpus.best] == [(0, 1)]
+    assert {pair.path for pair in gpus.worst} == {"PCIE"}
     assert speed("XGMI") > speed("PIX") > speed("PCIE") > speed("?")

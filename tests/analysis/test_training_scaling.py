@@ -20,7 +20,7 @@ def summary(metric: str, median: float, **params: str) -> Summary:
 
 def launch(ranks: int, rate: float, exchange: float = 0.0, benchmark: str = "training") -> Launch:
     """A run with data in a store, which took twice as long as with data in memory."""
-    own = (summary("exchange_rate", exchange),) if exchange else ()
+    exchanges = (summary("exchange_rate", exchange),) if exchange else ()
     return Launch(
         record=plain_record(
             id=f"r{ranks}", benchmark=benchmark, spec=ClusterSpec(name="train", hosts=ranks)
@@ -28,27 +28,27 @@ def launch(ranks: int, rate: float, exchange: float = 0.0, benchmark: str = "tra
         summaries=(
             summary("samples_rate", 2 * rate, data="memory"),
             summary("samples_rate", rate, data="store"),
-            *own,
+            *exchanges,
         ),
     )  # fmt: skip
 
 
 def test_rows_have_the_bounds_of_their_own_exchange() -> None:
     """Two ranks could train on 200 samples/s; an exchange that allows 100 alone halves that."""
-    found = training_scaling([launch(1, 100), launch(2, 90, 100), launch(4, 300, 4_000)])
+    result = training_scaling([launch(1, 100), launch(2, 90, 100), launch(4, 300, 4_000)])
 
-    assert found is not None
-    assert [row.ranks for row in found.rows] == [1, 2, 4]
-    assert [row.efficiency for row in found.rows] == pytest.approx([1.0, 0.45, 0.75])
-    assert [row.most for row in found.rows] == pytest.approx([1.0, 0.5, 1.0])
-    assert [row.least for row in found.rows] == pytest.approx([1.0, 1 / 3, 1 / 1.1])
+    assert result is not None
+    assert [row.ranks for row in result.rows] == [1, 2, 4]
+    assert [row.efficiency for row in result.rows] == pytest.approx([1.0, 0.45, 0.75])
+    assert [row.most for row in result.rows] == pytest.approx([1.0, 0.5, 1.0])
+    assert [row.least for row in result.rows] == pytest.approx([1.0, 1 / 3, 1 / 1.1])
 
 
 def test_without_a_run_of_one_rank_there_are_no_bounds() -> None:
-    found = training_scaling([launch(2, 90, 100), launch(4, 120, 100)])
+    result = training_scaling([launch(2, 90, 100), launch(4, 120, 100)])
 
-    assert found is not None
-    assert [(row.least, row.most) for row in found.rows] == [(None, None)] * 2
+    assert result is not None
+    assert [(row.least, row.most) for row in result.rows] == [(None, None)] * 2
 
 
 def test_one_number_of_ranks_and_other_benchmarks_do_not_scale() -> None:
@@ -57,13 +57,13 @@ def test_one_number_of_ranks_and_other_benchmarks_do_not_scale() -> None:
 
 
 def test_a_report_shows_it(snapshot: Snapshot) -> None:
-    shown = [
-        ReportRun(name=f"r{n}", record=one.record, summaries=one.summaries)
-        for n, one in enumerate((launch(1, 100), launch(2, 90, 100)))
+    runs = [
+        ReportRun(name=f"r{n}", record=run.record, summaries=run.summaries)
+        for n, run in enumerate((launch(1, 100), launch(2, 90, 100)))
     ]
-    titles = [section.title for section in report_page(shown, no_plots="no matplotlib").sections]
+    titles = [section.title for section in report_page(runs, no_plots="no matplotlib").sections]
 
     snapshot(titles)
     snapshot(
-        [section.title for section in report_page(shown[:1], no_plots="no matplotlib").sections]
+        [section.title for section in report_page(runs[:1], no_plots="no matplotlib").sections]
     )

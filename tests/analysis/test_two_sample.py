@@ -28,12 +28,12 @@ DRAWS: dict[str, Draw] = {
 
 def counted(n: int, m: int) -> list[float]:
     """Count the pairs with the larger value in the first group, for every way to part 1 .. n+m."""
-    everything = range(n + m)
-    found = [0] * (n * m + 1)
-    for first in combinations(everything, n):
-        second = set(everything) - set(first)
-        found[sum(a > b for a in first for b in second)] += 1
-    return [count / sum(found) for count in found]
+    numbers = range(n + m)
+    counts = [0] * (n * m + 1)
+    for first in combinations(numbers, n):
+        second = set(numbers) - set(first)
+        counts[sum(a > b for a in first for b in second)] += 1
+    return [count / sum(counts) for count in counts]
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 4), (5, 5), (3, 7), (6, 2)])
@@ -53,9 +53,9 @@ def test_known_ends_of_the_interval() -> None:
     assert median_ratio(base, other) == pytest.approx(ratios[12])
 
 
-@pytest.mark.parametrize(("n", "m", "known"), [(1, 1, False), (3, 3, False), (4, 4, True)])
-def test_too_few_launches_have_no_interval(n: int, m: int, known: bool) -> None:  # noqa: FBT001
-    assert (ratio_interval([1.0] * n, [1.0] * m) is not None) is known
+@pytest.mark.parametrize(("n", "m", "interval"), [(1, 1, False), (3, 3, False), (4, 4, True)])
+def test_too_few_launches_have_no_interval(n: int, m: int, interval: bool) -> None:  # noqa: FBT001
+    assert (ratio_interval([1.0] * n, [1.0] * m) is not None) is interval
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (5, 8), (12, 12)])
@@ -77,26 +77,26 @@ def test_the_interval_covers_the_true_ratio(name: str, n: int, m: int) -> None:
 def test_many_cells_find_no_more_false_differences_than_one(cells: int) -> None:
     """Launches that do not differ; each cell has noise of its own, with heavy tails."""
     rng = np.random.default_rng(20180626)
-    trials, found = 200, 0
+    trials, hits = 200, 0
     for _ in range(trials):
         logs = 0.05 * rng.standard_t(3, (cells, 10))
         values = np.exp(logs).tolist()
-        found += min(permutation_p_values([v[:5] for v in values], [v[5:] for v in values])) <= 0.05
+        hits += min(permutation_p_values([v[:5] for v in values], [v[5:] for v in values])) <= 0.05
 
-    assert found <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
+    assert hits <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
 
 
 def test_one_cell_of_many_that_differs_is_found_and_no_other() -> None:
     rng = np.random.default_rng(20180626)
-    found = np.zeros(30)
+    hits = np.zeros(30)
     for _ in range(50):
         values = np.exp(0.01 * rng.standard_normal((30, 10)))
         values[7, 5:] *= 1.05
         likely = permutation_p_values(values[:, :5].tolist(), values[:, 5:].tolist())
-        found += np.array(likely) <= 0.05
+        hits += np.array(likely) <= 0.05
 
-    assert found[7] >= 45
-    assert found.sum() - found[7] <= 10
+    assert hits[7] >= 45
+    assert hits.sum() - hits[7] <= 10
 
 
 def test_the_same_launches_are_no_difference_at_all() -> None:

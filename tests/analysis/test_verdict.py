@@ -36,24 +36,24 @@ BW = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Import:
+def load(tmp_path: Path) -> Import:
 
     def imported(text: str, words: str = "", hosts: int = 0) -> Run:
         place = LogLocation(hardware=hardware.find(words) if words else None, hosts=hosts)
-        made = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
-        return store.read(made.folder)
+        result = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
+        return store.read(result.folder)
 
     return imported
 
 
 @pytest.fixture
-def judged(kept: Import) -> Judge:
+def judged(load: Import) -> Judge:
 
-    def of(text: str, words: str = "", hosts: int = 0) -> tuple[Verdict, ...]:
-        run = kept(text, words, hosts)
+    def judge(text: str, words: str = "", hosts: int = 0) -> tuple[Verdict, ...]:
+        run = load(text, words, hosts)
         return verdicts(run.summary(), run.record.definitions, run.record.hardware)
 
-    return of
+    return judge
 
 
 def row(size: int, seconds: float, factor: float) -> str:
@@ -61,12 +61,12 @@ def row(size: int, seconds: float, factor: float) -> str:
     return f" {size} {size // 4} float sum -1 {half} {half}\n"
 
 
-def pair(found: tuple[Verdict, ...]) -> Verdict:
+def pair(results: tuple[Verdict, ...]) -> Verdict:
     """Return the verdict on copies with peer-to-peer."""
-    return next(v for v in found if v.metric == "p2p_bandwidth" and v.params["p2p"] == "on")
+    return next(v for v in results if v.metric == "p2p_bandwidth" and v.params["p2p"] == "on")
 
 
-def test_bridged_boards_are_not_impossible(judged: Judge, kept: Import) -> None:
+def test_bridged_boards_are_not_impossible(judged: Judge, load: Import) -> None:
     """250 GB/s is 8 times what PCIe carries, and 83 % of what NVLink bridges do."""
     text = MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=250.0, off=20.0)
     alone, with_matrix = pair(judged(text)), pair(judged(BRIDGED + text))
@@ -74,19 +74,19 @@ def test_bridged_boards_are_not_impossible(judged: Judge, kept: Import) -> None:
     assert alone.word == "unknown"
     assert alone.reason == AboveAssumption(Assumption(kind="no_bridge"))
     assert overall([alone], failed=False) == "unknown"
-    run = kept(text)
-    found = trust.above_limit(run.evidence(run.summary()))
-    assert found is not None
-    assert found.confidence == "possible"
+    run = load(text)
+    finding = trust.above_limit(run.evidence(run.summary()))
+    assert finding is not None
+    assert finding.confidence == "possible"
 
     assert with_matrix.word == "plausible"
     assert with_matrix.bound == 300e9
 
 
 def test_what_no_bridge_carries_is_impossible_all_the_same(judged: Judge) -> None:
-    found = pair(judged(MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=450.0, off=20.0)))
+    verdict = pair(judged(MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=450.0, off=20.0)))
 
-    assert (found.word, found.bound) == ("impossible", 300e9)
+    assert (verdict.word, verdict.bound) == ("impossible", 300e9)
 
 
 @pytest.mark.parametrize(("rate", "word"), [(46000, "normal"), (99000, "unknown")])
@@ -97,11 +97,11 @@ def test_pairs_send_from_half_of_the_hosts(judged: Judge, rate: int, word: str) 
         "# [ pairs: 32 ] [ window size: 64 ]\n# Size                  MB/s        Messages/s\n"
         f"4194304               {rate}.00          10490.42\n"
     )
-    (found,) = [v for v in judged(text, "nic=100gbit,rdma=yes", 8) if v.bound]
+    (verdict,) = [v for v in judged(text, "nic=100gbit,rdma=yes", 8) if v.bound]
 
-    assert (found.word, found.bound) == (word, 50e9)
-    assert found.limit is not None
-    assert found.limit.assumption == Assumption(
+    assert (verdict.word, verdict.bound) == (word, 50e9)
+    assert verdict.limit is not None
+    assert verdict.limit.assumption == Assumption(
         kind="pairs_send_from_hosts", pairs=32, senders=4, hosts=8
     )
 
@@ -114,9 +114,9 @@ def test_read_and_write_by_kernels_both_ways_count_both_directions(judged: Judge
         "           0         1\n 0       N/A    784.20\n 1    783.90       N/A\n\n"
         "SUM device_to_device_bidirectional_memcpy_read_sm 1568.10\n"
     )
-    (found,) = [v for v in judged(text) if v.bound]
+    (verdict,) = [v for v in judged(text) if v.bound]
 
-    assert (found.word, found.bound) == ("normal", 900e9)
+    assert (verdict.word, verdict.bound) == ("normal", 900e9)
 
 
 def test_a_capped_connection_that_is_faster_than_its_cap(judged: Judge) -> None:
@@ -125,12 +125,12 @@ def test_a_capped_connection_that_is_faster_than_its_cap(judged: Judge) -> None:
         "Connecting to host 10.0.0.2, port 5201\n"
         "[  5]   0.00-10.00  sec  28.0 GBytes  24.0 Gbits/sec  receiver\n"
     )
-    (found,) = judged(text, "c5n.18xlarge", 2)
+    (verdict,) = judged(text, "c5n.18xlarge", 2)
 
-    assert found.word == "unknown"
-    assert isinstance(found.reason, AboveAssumption)
-    assert found.reason.assumption.kind == "connection_held"
-    assert found.reason.assumption.rate == 10e9 / 8
+    assert verdict.word == "unknown"
+    assert isinstance(verdict.reason, AboveAssumption)
+    assert verdict.reason.assumption.kind == "connection_held"
+    assert verdict.reason.assumption.rate == 10e9 / 8
     (stated,) = judged(text, "nic=100gbit,flow=10gbit", 2)
     assert stated.word == "impossible"
     (cited,) = judged(text, "nic=100gbit,flow=10gbit,source=a page", 2)
@@ -159,97 +159,97 @@ def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
 def test_a_small_message_that_is_best_is_not_what_is_judged(judged: Judge) -> None:
     """256 KiB does better than 4 MiB: nobody is told to measure 1 MiB or more."""
     text = BW + "262144        12300.00\n4194304        11800.00\n"
-    (found,) = judged(text, "nic=100gbit,rdma=yes", 2)
+    (verdict,) = judged(text, "nic=100gbit,rdma=yes", 2)
 
-    assert (found.word, found.params["size"], found.reason) == ("normal", 4194304, None)
+    assert (verdict.word, verdict.params["size"], verdict.reason) == ("normal", 4194304, None)
 
 
 @pytest.mark.parametrize("ranks", [3, 16, 72])
 def test_a_pasted_table_says_its_operation_and_its_ranks(judged: Judge, ranks: int) -> None:
     factor = 2 * (ranks - 1) / ranks
     text = HEAD + row(8 << 30, 0.05, factor) + row(4 << 30, 0.025, factor)
-    (found,) = [v for v in judged(text, "nic=400gbit,nics=8,rdma=yes", 1) if v.metric == "busbw"]
+    (verdict,) = [v for v in judged(text, "nic=400gbit,nics=8,rdma=yes", 1) if v.metric == "busbw"]
 
-    assert found.params["operation"] == "all_reduce"
-    assert found.params["ranks"] == ranks
+    assert verdict.params["operation"] == "all_reduce"
+    assert verdict.params["ranks"] == ranks
 
 
 def test_a_test_that_is_named_at_its_end_only(judged: Judge) -> None:
     text = HEAD + row(8 << 30, 0.05, 15 / 16) + "# Collective test concluded: all_gather_perf\n"
-    (found,) = [v for v in judged(text) if v.metric == "busbw"]
+    (verdict,) = [v for v in judged(text) if v.metric == "busbw"]
 
-    assert (found.params["operation"], found.params["ranks"]) == ("all_gather", 16)
+    assert (verdict.params["operation"], verdict.params["ranks"]) == ("all_gather", 16)
 
 
 def test_each_gpu_of_a_file_has_its_own_bound(judged: Judge) -> None:
-    one, other = (MATRIX.format(gpu=gpu, on=14.0, off=12.0) for gpu in ("Tesla T4", "NVIDIA L4"))
-    found = {v.params["gpu"]: v.bound for v in judged(one + other) if v.params.get("p2p") == "on"}
+    t4, l4 = (MATRIX.format(gpu=gpu, on=14.0, off=12.0) for gpu in ("Tesla T4", "NVIDIA L4"))
+    bounds = {v.params["gpu"]: v.bound for v in judged(t4 + l4) if v.params.get("p2p") == "on"}
 
-    assert found["Tesla T4"] == pytest.approx(15.75e9, rel=1e-3)
-    assert found["NVIDIA L4"] == pytest.approx(31.5e9, rel=1e-3)
+    assert bounds["Tesla T4"] == pytest.approx(15.75e9, rel=1e-3)
+    assert bounds["NVIDIA L4"] == pytest.approx(31.5e9, rel=1e-3)
 
 
-def test_boards_without_peers_get_no_advice_on_bridges(kept: Import) -> None:
-    geforce = kept(MATRIX.format(gpu="NVIDIA GeForce RTX 4090", on=11.0, off=11.1))
-    board = kept(MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=11.0, off=11.1))
-    said = gpus.peers_blocked(geforce.evidence(geforce.summary()))
+def test_boards_without_peers_get_no_advice_on_bridges(load: Import) -> None:
+    geforce = load(MATRIX.format(gpu="NVIDIA GeForce RTX 4090", on=11.0, off=11.1))
+    board = load(MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=11.0, off=11.1))
+    finding = gpus.peers_blocked(geforce.evidence(geforce.summary()))
     other = gpus.peers_blocked(board.evidence(board.summary()))
 
-    assert said is not None
+    assert finding is not None
     assert other is not None
-    assert (said.kind, other.kind) == ("no_peers", "peers_blocked")
+    assert (finding.kind, other.kind) == ("no_peers", "peers_blocked")
 
 
-def test_geforce_boards_whose_peers_are_reached_get_no_advice_on_bridges(kept: Import) -> None:
+def test_geforce_boards_whose_peers_are_reached_get_no_advice_on_bridges(load: Import) -> None:
     """With a driver that was patched, as in aikitoria/open-gpu-kernel-modules issue 6."""
     acs = "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+\n"
-    slow, fast = (MATRIX.format(gpu="{gpu}", on=on, off=28.0) for on in (9.9, 56.0))
-    found = {}
+    slow, fast = (MATRIX.format(gpu="{gpu}", on=rate, off=28.0) for rate in (9.9, 56.0))
+    names = {}
     for gpu in ("NVIDIA GeForce RTX 5090", "NVIDIA A100 80GB PCIe"):
-        runs = [kept(text.replace("{gpu}", gpu) + acs) for text in (slow, fast)]
-        said = [
+        runs = [load(text.replace("{gpu}", gpu) + acs) for text in (slow, fast)]
+        findings = [
             finding
             for run in runs
             for look in (gpus.slow_peers, gpus.peers_blocked)
             if (finding := look(run.evidence(run.summary())))
         ]
-        found[gpu] = [(one.kind, one.name) for one in said]
+        names[gpu] = [(sign.kind, sign.name) for sign in findings]
 
-    assert found["NVIDIA GeForce RTX 5090"] == [("slow_peers", "NVIDIA GeForce RTX 5090")]
+    assert names["NVIDIA GeForce RTX 5090"] == [("slow_peers", "NVIDIA GeForce RTX 5090")]
     kinds = ("slow_peers", "peers_blocked", "peers_blocked")
-    assert found["NVIDIA A100 80GB PCIe"] == [(kind, "") for kind in kinds]
+    assert names["NVIDIA A100 80GB PCIe"] == [(kind, "") for kind in kinds]
 
 
-def test_one_stream_is_bound_by_a_core(kept: Import) -> None:
+def test_one_stream_is_bound_by_a_core(load: Import) -> None:
     text = (
         "Connecting to host 10.0.0.2, port 5201\n"
         "[  5]   0.00-10.00  sec  28.0 GBytes  {rate} Gbits/sec  receiver\n"
     )
-    slow, fast = (kept(text.format(rate=rate), "nic=100gbit", 2) for rate in ("24.0", "94.0"))
-    said = network.one_flow(slow.evidence(slow.summary()))
+    slow, fast = (load(text.format(rate=rate), "nic=100gbit", 2) for rate in ("24.0", "94.0"))
+    finding = network.one_flow(slow.evidence(slow.summary()))
 
-    assert said is not None
-    assert said.kind == "one_core"
+    assert finding is not None
+    assert finding.kind == "one_core"
     assert network.one_flow(fast.evidence(fast.summary())) is None
 
 
 def test_both_directions_of_efa_are_held_against_what_others_reached(judged: Judge) -> None:
     text = "# OSU MPI Bi-Directional Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
-    (found,) = judged(text + "4194304   10500.00\n", "c5n.18xlarge", 2)
+    (verdict,) = judged(text + "4194304   10500.00\n", "c5n.18xlarge", 2)
 
-    assert found.word == "normal"
-    assert found.usual is not None
-    assert found.usual.source == hardware.find("c5n.18xlarge").both_ways.source  # type: ignore[union-attr]
+    assert verdict.word == "normal"
+    assert verdict.usual is not None
+    assert verdict.usual.source == hardware.find("c5n.18xlarge").both_ways.source  # type: ignore[union-attr]
 
 
 def test_a_collapse_is_low_even_where_nobody_knows_what_is_usual(judged: Judge) -> None:
     """On 16 NICs, one pair may reach any share, but not less with larger messages."""
     text = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
     rows = "262144 40000.00\n1048576 45000.00\n4194304 9000.00\n"
-    (found,) = judged(text + rows, "nic=400gbit,nics=8,rdma=yes", 2)
+    (verdict,) = judged(text + rows, "nic=400gbit,nics=8,rdma=yes", 2)
 
-    assert (found.params["size"], found.word) == (4 << 20, "low")
-    assert isinstance(found.reason, Collapse)
+    assert (verdict.params["size"], verdict.word) == (4 << 20, "low")
+    assert isinstance(verdict.reason, Collapse)
 
 
 def test_a_small_message_that_fills_its_link_is_not_too_small(judged: Judge) -> None:
@@ -262,29 +262,29 @@ def test_a_small_message_that_fills_its_link_is_not_too_small(judged: Judge) -> 
 
 
 def test_the_next_step_on_efa_is_not_of_infiniband(judged: Judge) -> None:
-    (found,) = judged(BW + "4194304 1265.38\n", "c5n.18xlarge", 2)
+    (verdict,) = judged(BW + "4194304 1265.38\n", "c5n.18xlarge", 2)
 
-    assert found.word == "low"
-    assert isinstance(found.reason, Low)
-    assert found.reason.check == "efa"
+    assert verdict.word == "low"
+    assert isinstance(verdict.reason, Low)
+    assert verdict.reason.check == "efa"
 
 
 def test_an_allreduce_at_the_rate_of_a_ring_may_lack_the_switch_that_sums(judged: Judge) -> None:
     """361 GB/s on 8 H20 were 80 % of the links, in a ring; with NVLS, others reach 480."""
     ranks = "".join(f"#  Rank {r} Pid 1 on a device {r} [0x0{r}] NVIDIA H20\n" for r in range(8))
-    (found,) = judged(ranks + HEAD + row(1 << 31, 10400e-6, 1.75))
+    (verdict,) = judged(ranks + HEAD + row(1 << 31, 10400e-6, 1.75))
 
-    assert isinstance(found.reason, Low)
-    assert (found.word, found.reason.check) == ("low", "nvls")
+    assert isinstance(verdict.reason, Low)
+    assert (verdict.word, verdict.reason.check) == ("low", "nvls")
     (slower,) = judged(ranks + HEAD + row(1 << 31, 145000e-6, 1.75))
     assert isinstance(slower.reason, Low)
     assert slower.reason.check == "gpu_to_gpu"  # far below a ring: not for want of a sum
 
 
 def test_messages_within_a_host_are_not_asked_for_their_hardware(judged: Judge) -> None:
-    (found,) = judged(BW + "4194304 9360.80\n", hosts=1)
+    (verdict,) = judged(BW + "4194304 9360.80\n", hosts=1)
 
-    assert found.reason == NoLimit("network_within_host")
+    assert verdict.reason == NoLimit("network_within_host")
 
 
 def test_a_latency_is_judged_beside_a_bandwidth_of_the_same_tool(judged: Judge) -> None:

@@ -41,12 +41,12 @@ def certain(text: str, words: str, hosts: int, where: Path) -> Mapping[Figure, s
     """Judge a log; give the figures that are surely impossible, and the words of the others."""
     place = LogLocation(hardware=hardware.find(words) if words else None, hosts=hosts)
     try:
-        made = import_logs(["-"], where, stdin=io.BytesIO(text.encode()), place=place)
+        result = import_logs(["-"], where, stdin=io.BytesIO(text.encode()), place=place)
     except ParseError:
         return {}
-    run = store.read(made.folder)
-    found = verdicts(run.summary(), run.record.definitions, run.record.hardware)
-    return {(v.metric, v.params.get("p2p"), v.median): v.word for v in found}
+    run = store.read(result.folder)
+    figures = verdicts(run.summary(), run.record.definitions, run.record.hardware)
+    return {(v.metric, v.params.get("p2p"), v.median): v.word for v in figures}
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -58,8 +58,8 @@ def test_removing_lines_never_raises_a_figures_certainty(name: str, tmp_path: Pa
     chance = random.Random(name)
     assert whole
     for _ in range(8):
-        gone = set(chance.sample(range(len(lines)), chance.randrange(1, max(2, len(lines) // 3))))
-        part = "".join(line for n, line in enumerate(lines) if n not in gone)
+        cuts = set(chance.sample(range(len(lines)), chance.randrange(1, max(2, len(lines) // 3))))
+        part = "".join(line for n, line in enumerate(lines) if n not in cuts)
         for figure, word in certain(part, words, hosts, tmp_path).items():
-            known = whole.get(figure)
-            assert word != "impossible" or known in (None, "impossible"), (figure, known, part)
+            base = whole.get(figure)
+            assert word != "impossible" or base in (None, "impossible"), (figure, base, part)

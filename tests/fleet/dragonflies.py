@@ -44,15 +44,15 @@ class DragonflyLinks(FabricLinks):
         self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Mapping[int, int]
     ) -> Numbers:
         assert not misrouted
-        at, end = source // self.of_router, target // self.of_router
+        router, end = source // self.of_router, target // self.of_router
         ways = [source]
         if self.detours:
             third = self._choice(source, target, ports, self.fabric.leaves, level=0)
-            inside = at // self.routers == end // self.routers
-            *hops, at = self._to_group(at, np.where(inside, at // self.routers, third))
+            inside = router // self.routers == end // self.routers
+            *hops, router = self._to_group(router, np.where(inside, router // self.routers, third))
             ways += hops
-        *hops, at = self._to_group(at, end // self.routers)
-        ways += [*hops, self._inside(at, end), self.endpoints + target]
+        *hops, router = self._to_group(router, end // self.routers)
+        ways += [*hops, self._inside(router, end), self.endpoints + target]
         return np.stack(ways, axis=1)
 
     def _inside(self, start: Numbers, end: Numbers) -> Numbers:
@@ -61,11 +61,11 @@ class DragonflyLinks(FabricLinks):
 
     def _to_group(self, start: Numbers, group: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """Return the link to the router that leads to a group, that to the group, and its end."""
-        own = start // self.routers
-        exit_ = own * self.routers + group % self.routers
-        between = np.where(own == group, NO_LINK, self.long + own * self.fabric.leaves + group)
-        end = np.where(own == group, start, group * self.routers + own % self.routers)
-        return np.where(own == group, NO_LINK, self._inside(start, exit_)), between, end
+        base = start // self.routers
+        exit_ = base * self.routers + group % self.routers
+        between = np.where(base == group, NO_LINK, self.long + base * self.fabric.leaves + group)
+        end = np.where(base == group, start, group * self.routers + base % self.routers)
+        return np.where(base == group, NO_LINK, self._inside(start, exit_)), between, end
 
 
 class Dragonfly(Simulated):

@@ -31,15 +31,15 @@ class Simulated:
         noise: str = "loss:0.01",
         background: float = 0.0,
     ) -> None:
-        made = parse_fabric(fabric, oversubscription=oversubscription, routes=routes, rate=RATE)
-        count = hosts or made.size
+        net = parse_fabric(fabric, oversubscription=oversubscription, routes=routes, rate=RATE)
+        count = hosts or net.size
         self.simulator = FleetSimulator(
-            made, count, parse_faults(fault, made, count), seed, parse_noise(noise, background)
+            net, count, parse_faults(fault, net, count), seed, parse_noise(noise, background)
         )
         self.fleet = Fleet(
             names=tuple(f"{host}.mpi.sim" for host in range(count)),
-            groups=tuple(host // made.hosts if grouped else 0 for host in range(count)),
-            nics=made.nics,
+            groups=tuple(host // net.hosts if grouped else 0 for host in range(count)),
+            nics=net.nics,
             limit=limit,
             metric=metric,
         )
@@ -74,7 +74,7 @@ class Uncertain(Simulated):
         ]
 
 
-def named(verdict: FleetVerdict) -> list[tuple[str, ...]]:
+def blame(verdict: FleetVerdict) -> list[tuple[str, ...]]:
     """Return what is blamed: its kind, its part and its direction."""
     return [(b.kind, part_name(b.place), b.direction) for b in verdict.blamed]
 

@@ -42,12 +42,12 @@ def test_rates_are_those_of_simgrid() -> None:
             for _ in range(flows)
         ]
         cases.append({"paths": paths, "capacities": chance.uniform(5e7, 1e9, links).tolist()})
-    done = subprocess.run(
+    result = subprocess.run(
         [SYSTEM, str(PROGRAM)], input=json.dumps(cases), capture_output=True, text=True, check=True
     )
 
-    for case, theirs in zip(cases, json.loads(done.stdout), strict=True):
+    for case, rates in zip(cases, json.loads(result.stdout), strict=True):
         ways = np.full((len(case["paths"]), 4), NO_LINK)
         for flow, way in enumerate(case["paths"]):
             ways[flow, : len(way)] = way
-        assert max_min_rates(ways, np.array(case["capacities"])) == pytest.approx(theirs, rel=1e-6)
+        assert max_min_rates(ways, np.array(case["capacities"])) == pytest.approx(rates, rel=1e-6)

@@ -64,12 +64,12 @@ def fleets_with_tests(draw: st.DrawFn) -> tuple[Fleet, list[PairTest]]:
 
 @settings(max_examples=tries(200), deadline=None)
 @given(fleets_with_tests())
-def test_any_tests_give_a_verdict_of_finite_values(drawn: tuple[Fleet, list[PairTest]]) -> None:
-    fleet, tests = drawn
-    found = (diagnose_foreign if fleet.foreign else diagnose)(fleet, tests)
-    verdict = with_words(found, fleet, tests)
+def test_any_tests_give_a_verdict_of_finite_values(case: tuple[Fleet, list[PairTest]]) -> None:
+    fleet, tests = case
+    result = (diagnose_foreign if fleet.foreign else diagnose)(fleet, tests)
+    verdict = with_words(result, fleet, tests)
 
-    values = [verdict.reference, *(one.capacity for one in verdict.findings)]
+    values = [verdict.reference, *(finding.capacity for finding in verdict.findings)]
     assert all(value is None or math.isfinite(value) for value in values)
     assert "inf" not in verdict.answer.split()
     assert verdict.verdict != "FAULTY" or verdict.blamed
@@ -103,13 +103,13 @@ def test_a_low_test_that_speaks_against_neither_end_does_not_stop_the_solver(
 
     assert verdict.verdict == "UNDECIDED"
     assert len(verdict.suspects) == verdict.reason.low
-    assert {one.kind for one in verdict.observations} == {"UNTESTED"}
+    assert {observation.kind for observation in verdict.observations} == {"UNTESTED"}
 
 
 def uneven(seed: int) -> tuple[Fleet, list[PairTest]]:
     """Check hosts with several generations of NICs, whose leaves share few uplinks unevenly."""
     chance = np.random.default_rng(seed)
-    size, leaves, uplinks = (int(chance.choice(of)) for of in ((4, 8), (2, 4, 8), (1, 2, 4)))
+    size, leaves, uplinks = (int(chance.choice(sizes)) for sizes in ((4, 8), (2, 4, 8), (1, 2, 4)))
     hosts = size * leaves
     nics = chance.choice([1.0, 0.5, 0.25][: chance.integers(1, 4)], hosts)
     nics[chance.choice(hosts, chance.integers(0, hosts // 3), replace=False)] *= 0.3
@@ -126,8 +126,8 @@ def uneven(seed: int) -> tuple[Fleet, list[PairTest]]:
     def measure(step: SurveyStep) -> list[PairTest]:
         flows = [way for a, b in step.pairs for way in ((int(a), int(b)), (int(b), int(a)))]
         paths = np.array([path(*flow) for flow in flows])
-        at_once = [paths[at : at + 1] for at in range(len(paths))] if step.alone else [paths]
-        rates = np.concatenate([max_min_rates(own, capacities) for own in at_once])
+        at_once = [paths[n : n + 1] for n in range(len(paths))] if step.alone else [paths]
+        rates = np.concatenate([max_min_rates(batch, capacities) for batch in at_once])
         rates *= 1 - np.abs(chance.normal(0, 0.01, len(rates)))
         return [
             pair(step.number, *flow, float(rate), alone=step.alone)
@@ -144,7 +144,7 @@ def test_fleets_of_several_generations_with_uneven_links_get_a_verdict(seed: int
     verdict = diagnose(fleet, tests)
 
     assert verdict.rounds
-    assert all(one.tests for one in verdict.blamed if one.kind in ("BAD", "UNSTABLE", "GROUP"))
+    assert all(part.tests for part in verdict.blamed if part.kind in ("BAD", "UNSTABLE", "GROUP"))
 
 
 def test_the_chance_of_more_than_a_thousand_low_partners_is_a_number() -> None:
@@ -168,6 +168,6 @@ def test_that_nothing_arrived_at_a_busy_processor_says_nothing_of_the_link(
     reason: str, busy: float, tried: int
 ) -> None:
     test = pair(0, 0, 1, 0.0)
-    (kept,) = believable([replace(test, reason=reason, target_busy=busy)])
+    (result,) = believable([replace(test, reason=reason, target_busy=busy)])
 
-    assert (kept.value is not None) == tried
+    assert (result.value is not None) == tried

@@ -18,8 +18,8 @@ def test_healthy_hosts_seldom_look_slow(count: int) -> None:
     chances = []
     for _ in range(3000):
         values = np.sort(draws.choice(FLEET, count))[::-1]
-        below = np.searchsorted(FLEET, values[0], side="right") / len(FLEET)
-        chances.append(low_and_close(below**count, closeness(values, FLEET)))
+        share = np.searchsorted(FLEET, values[0], side="right") / len(FLEET)
+        chances.append(low_and_close(share**count, closeness(values, FLEET)))
 
     for level in LEVELS:
         most = level + 3 * math.sqrt(level * (1 - level) / len(chances))

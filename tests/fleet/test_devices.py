@@ -25,8 +25,8 @@ TWO_SOCKETS = {"PIX": "01 23 45 67", "NODE": "02 03 12 13 46 47 56 57"}
 
 
 def paths(classes: dict[str, str], gpus: int = 8, other: str = "SYS") -> dict[tuple[int, int], str]:
-    named = {(int(p[0]), int(p[1])): path for path, all_ in classes.items() for p in all_.split()}
-    return {pair: named.get(pair, other) for pair in combinations(range(gpus), 2)}
+    links = {(int(p[0]), int(p[1])): path for path, all_ in classes.items() for p in all_.split()}
+    return {pair: links.get(pair, other) for pair in combinations(range(gpus), 2)}
 
 
 SWITCH = paths({}, other="NV18")
@@ -34,16 +34,16 @@ HOSTS = {"DGX-1V": paths(DGX1), "HGX": SWITCH, "PCIe": paths(TWO_SOCKETS), "sock
 
 
 def judged(
-    known: dict[tuple[int, int], str],
+    links: dict[tuple[int, int], str],
     bad: dict[int, float] | None = None,
     pairs: dict[tuple[int, int], float] | None = None,
     seed: int = 0,
 ) -> FleetVerdict:
     """Judge rates with one-sided noise of 1%; of bad GPUs and bad pairs, shares of them."""
     chance = np.random.default_rng(seed)
-    count = 1 + max(b for _, b in known)
+    count = 1 + max(b for _, b in links)
     tests = []
-    for (a, b), path in known.items():
+    for (a, b), path in links.items():
         share = min(
             1.0, *((bad or {}).get(gpu, 1.0) for gpu in (a, b)), (pairs or {}).get((a, b), 1.0)
         )
@@ -80,8 +80,8 @@ def test_a_slow_pair_is_named_and_no_gpu(host: str) -> None:
 
 def test_a_gpu_of_another_socket_is_not_compared_across_classes() -> None:
     """All its pairs are SYS, and so is no other pair."""
-    known = {pair: "SYS" if 3 in pair else "NODE" for pair in combinations(range(6), 2)}
-    verdict = judged(known)
+    links = {pair: "SYS" if 3 in pair else "NODE" for pair in combinations(range(6), 2)}
+    verdict = judged(links)
 
     assert (verdict.verdict, verdict.blamed) == ("HEALTHY", ())
 
@@ -101,6 +101,6 @@ def test_few_gpus_are_undecided() -> None:
     verdict = judged(four, {0: 0.5})
 
     assert verdict.verdict == "UNDECIDED"
-    few = [one for one in verdict.suspects if one.reason.code == "few_to_compare"]
-    assert ("GPU0", "GPU1") in [(one.place.device, one.place.other) for one in few]
+    few = [suspect for suspect in verdict.suspects if suspect.reason.code == "few_to_compare"]
+    assert ("GPU0", "GPU1") in [(suspect.place.device, suspect.place.other) for suspect in few]
     assert judged({(0, 1): "NV2"}).reason.code == "few_classes"

@@ -13,7 +13,7 @@ from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.findings.groups import student_tail
 from cluster.fleet.gate import decide
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, first_rounds, survey
-from tests.fleet.fleets import Simulated, Uncertain, named
+from tests.fleet.fleets import Simulated, Uncertain, blame
 
 FAULTS = Path(__file__).with_name("faults.txt").read_text().splitlines()
 
@@ -29,7 +29,7 @@ def test_a_planted_fault_is_named_by_its_kind(line: str) -> None:
         known_routes="routes" in options
     )
 
-    assert sorted(map(" ".join, named(verdict))) == sorted(blamed.split(", "))
+    assert sorted(map(" ".join, blame(verdict))) == sorted(blamed.split(", "))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_flow_that_was_silent_once_is_a_suspicion_and_twice_a_bad_link() -> No
     assert [(s.place.host, s.place.peer) for s in once.suspects] == [(1, 9)]
     assert (once.verdict, once.reason.code) == ("UNDECIDED", "unexplained")
     assert decide(once, 16).code == "unconfirmed"
-    assert named(twice) == [("LINK", "pair:1-9", "tx")]
+    assert blame(twice) == [("LINK", "pair:1-9", "tx")]
 
 
 def test_groups_that_reach_one_another_slowly_also_alone_are_low() -> None:
@@ -115,7 +115,7 @@ def test_the_tail_of_the_noise_is_no_unstable_host(fabric: str, routes: Routing,
 def test_the_answer_says_what_kind_of_fault_it_is() -> None:
     verdict = Simulated(fault="host:7:rx=0.4,host:9=0").check()
 
-    assert named(verdict) == [("HUNG", "host:9", "both"), ("BAD", "host:7", "rx")]
+    assert blame(verdict) == [("HUNG", "host:9", "both"), ("BAD", "host:7", "rx")]
     assert [b.reason.code for b in verdict.blamed] == ["silent", "slow"]
     assert verdict.blamed[1].reason.share == pytest.approx(0.4, rel=0.02)
 
@@ -123,7 +123,7 @@ def test_the_answer_says_what_kind_of_fault_it_is() -> None:
 def test_a_host_that_starves_has_a_high_latency() -> None:
     verdict = Simulated(fault="cpu:4=0.5", metric="latency").check()
 
-    assert named(verdict) == [("BAD", "host:4", "both")]
+    assert blame(verdict) == [("BAD", "host:4", "both")]
     assert verdict.reference == pytest.approx(2.1e-6, rel=0.1)
 
 
@@ -185,9 +185,9 @@ def test_hosts_are_blamed_in_a_thin_fabric_if_others_reach_more_alone(
     verdict = Simulated(
         "leafspine:16x16", fault, oversubscription=2, routes="dmodk", grouped=False
     ).check()
-    (found,) = verdict.blamed
+    (finding,) = verdict.blamed
 
-    assert (found.kind, found.reason.hosts or (found.place.host,)) == (kind, slow)
+    assert (finding.kind, finding.reason.hosts or (finding.place.host,)) == (kind, slow)
 
 
 NOISES = ("both:0.03", "tails:0.03")
@@ -211,10 +211,10 @@ def test_hosts_with_one_cause_are_one_finding(
     oversubscription: float,
 ) -> None:
     verdict = Simulated(fault=fault, grouped=grouped, oversubscription=oversubscription).check()
-    (found,) = verdict.blamed
+    (finding,) = verdict.blamed
 
-    assert (found.kind, found.reason.code, found.direction) == ("GROUP", code, "both")
-    assert found.reason.hosts in ((), tuple(range(24, 32)))
+    assert (finding.kind, finding.reason.code, finding.direction) == ("GROUP", code, "both")
+    assert finding.reason.hosts in ((), tuple(range(24, 32)))
 
 
 def test_slow_hosts_of_one_kind_are_bad_if_they_are_slow_among_themselves() -> None:
@@ -357,7 +357,7 @@ def test_a_filter_between_two_good_hosts_is_a_link() -> None:
     ]
     verdict = diagnose(Fleet(names=tuple("abcdef"), groups=(0,) * 6), tests)
 
-    assert named(verdict) == [("LINK", "pair:1-2", "both")]
+    assert blame(verdict) == [("LINK", "pair:1-2", "both")]
 
 
 def test_the_same_seed_gives_the_same_verdict() -> None:
@@ -388,7 +388,7 @@ def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
     ]
     verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), [*tests, *again])
 
-    assert named(verdict) == [("LINK", "pair:1-2", "both")]
+    assert blame(verdict) == [("LINK", "pair:1-2", "both")]
 
 
 @pytest.mark.parametrize("low", [1, 2, 3])
@@ -407,7 +407,7 @@ def test_a_low_test_of_many_alone_is_chance_and_two_more_of_its_pair_are_a_link(
     ]
     verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), tests)
 
-    assert named(verdict) == ([("LINK", "pair:1-2", "tx")] if low > 2 else [])
+    assert blame(verdict) == ([("LINK", "pair:1-2", "tx")] if low > 2 else [])
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_a_host_that_is_low_at_random_has_no_bad_link(
     """Its low tests with one other, by several ports, are no more than those with all others."""
     fleet = Uncertain(hosts, leaves, share, seed)
 
-    assert {part for _, part, _ in named(fleet.check())} <= {f"host:{fleet.host}"}
+    assert {part for _, part, _ in blame(fleet.check())} <= {f"host:{fleet.host}"}
 
 
 @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ def test_traffic_of_others_is_no_bad_link(
         grouped=grouped,
     )
 
-    assert [kind for kind, _, _ in named(fleet.check()) if kind == "LINK"] == []
+    assert [kind for kind, _, _ in blame(fleet.check()) if kind == "LINK"] == []
 
 
 @pytest.mark.parametrize("pair", [(1, 2), (1, 5)])  # of one leaf switch, and of two
@@ -466,7 +466,7 @@ def test_a_slow_pair_is_a_link_in_its_direction(pair: tuple[int, int], ways: int
 
     verdict = diagnose(fleet.fleet, survey(fleet.fleet, SurveyPlan(), measured))
 
-    assert named(verdict) == [("LINK", f"pair:{pair[0]}-{pair[1]}", "both" if ways == 2 else "tx")]
+    assert blame(verdict) == [("LINK", f"pair:{pair[0]}-{pair[1]}", "both" if ways == 2 else "tx")]
 
 
 def starved(host: int, share: float, busy: float) -> list[PairTest]:
@@ -474,8 +474,8 @@ def starved(host: int, share: float, busy: float) -> list[PairTest]:
     tests = []
     for number, pairs in enumerate(first_rounds([n // 8 for n in range(16)], 10)):
         for a, b in (*pairs.tolist(), *pairs[:, ::-1].tolist()):
-            mine = host in (a, b)
-            value = 1e9 * (share if mine else 1 - 0.01 * (a * b % 3))
+            hit = host in (a, b)
+            value = 1e9 * (share if hit else 1 - 0.01 * (a * b % 3))
             tests.append(
                 PairTest(
                     round=number,
@@ -502,9 +502,9 @@ def test_a_host_that_is_short_of_processor_time_is_not_blamed() -> None:
     assert verdict.reason == Reason(code="untested", low=1)
 
 
-@pytest.mark.parametrize(("others", "verdict"), [(0.2, "UNDECIDED"), (0.95, "HEALTHY")])
+@pytest.mark.parametrize(("busy", "verdict"), [(0.2, "UNDECIDED"), (0.95, "HEALTHY")])
 def test_a_host_that_a_control_group_limits_is_not_proven_by_its_few_good_tests(
-    others: float, verdict: str
+    busy: float, verdict: str
 ) -> None:
     """Its burst of processor time is enough for one test of five, also alone.
 
@@ -515,12 +515,12 @@ def test_a_host_that_a_control_group_limits_is_not_proven_by_its_few_good_tests(
             test,
             alone=test.round > 4,
             value=1e9 if number % 5 == 0 else test.value,
-            source_busy=0.95 if test.source == 0 else others,
-            target_busy=0.95 if test.target == 0 else others,
+            source_busy=0.95 if test.source == 0 else busy,
+            target_busy=0.95 if test.target == 0 else busy,
         )
         for number, test in enumerate(starved(0, 0.4, busy=0.95))
     ]
-    if others > 0.5:
+    if busy > 0.5:
         tests = [
             replace(t, value=0.9e9 if n % 2 and t.alone else t.value) for n, t in enumerate(tests)
         ]
@@ -536,7 +536,7 @@ def test_a_slow_link_is_blamed_although_the_processor_does_other_work() -> None:
     """Its processes mostly wait for the link."""
     verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.5))
 
-    assert named(verdict) == [("BAD", "host:0", "both")]
+    assert blame(verdict) == [("BAD", "host:0", "both")]
 
 
 def test_good_tests_count_whatever_the_processor_did() -> None:
@@ -545,10 +545,10 @@ def test_good_tests_count_whatever_the_processor_did() -> None:
 
 def test_a_host_that_was_short_of_processor_time_is_tested_again_alone() -> None:
     """The overload may be over after the rounds; then it is good, and the fleet is healthy."""
-    asked: list[tuple[int, int]] = []
+    flows: list[tuple[int, int]] = []
 
     def measure(step: SurveyStep) -> list[PairTest]:
-        asked.extend(map(tuple, step.pairs.tolist()) if step.alone else ())
+        flows.extend(map(tuple, step.pairs.tolist()) if step.alone else ())
         late = step.alone
         pairs = [*step.pairs.tolist(), *step.pairs[:, ::-1].tolist()]
         return [
@@ -566,5 +566,5 @@ def test_a_host_that_was_short_of_processor_time_is_tested_again_alone() -> None
 
     tests = survey(SIXTEEN, SurveyPlan(alone=0), measure)
 
-    assert {min(pair) for pair in asked} == {0}
+    assert {min(pair) for pair in flows} == {0}
     assert diagnose(SIXTEEN, tests).verdict == "HEALTHY"

@@ -32,16 +32,16 @@ def test_hosts_that_are_alike_do_not_differ_by_what_identifies_them() -> None:
 def test_the_most_unusual_is_first_and_says_which_hosts(snapshot: Snapshot) -> None:
     small = replace(ALIKE.interfaces[0], mtu=1500)
     old = replace(ALIKE, kernel="Linux 5.15")
-    found = drifts(fleet(host17=replace(ALIKE, interfaces=(small,)), host3=old, host9=old))
+    changes = drifts(fleet(host17=replace(ALIKE, interfaces=(small,)), host3=old, host9=old))
 
-    assert [drift.setting for drift in found] == ["mtu of eth0", "kernel"]
-    assert [(drift.path, drift.interface) for drift in found] == [
+    assert [drift.setting for drift in changes] == ["mtu of eth0", "kernel"]
+    assert [(drift.path, drift.interface) for drift in changes] == [
         ("interfaces.mtu", "eth0"),
         ("kernel", ""),
     ]
-    snapshot(drift_words(found[0]))
-    assert (found[1].count, found[1].hosts) == (62, (3, 9))
-    assert [drift.slows for drift in found] == [True, False]
+    snapshot(drift_words(changes[0]))
+    assert (changes[1].count, changes[1].hosts) == (62, (3, 9))
+    assert [drift.slows for drift in changes] == [True, False]
 
 
 def test_what_a_host_does_not_report_is_no_difference() -> None:
@@ -56,14 +56,14 @@ def test_what_a_host_lacks_that_was_read_is_a_difference() -> None:
         ALIKE, interfaces=(*ALIKE.interfaces, port), libraries={"nccl": "2.27"}, gpu_driver="580"
     )
     hosts = fleet(**{f"host{host}": whole for host in range(64) if host != 17})
-    found = drifts(hosts)
+    changes = drifts(hosts)
 
-    assert {(drift.setting, drift.usual, drift.hosts, drift.values) for drift in found} == {
+    assert {(drift.setting, drift.usual, drift.hosts, drift.values) for drift in changes} == {
         ("mtu of ib0", "2044", (17,), ("none",)),
         ("libraries.nccl", "2.27", (17,), ("none",)),
         ("gpu_driver", "580", (17,), ("none",)),
     }
-    assert {drift.of for drift in found} == {64}
+    assert {drift.of for drift in changes} == {64}
 
 
 def test_an_interface_that_few_hosts_have_is_no_difference() -> None:
@@ -116,18 +116,18 @@ def test_a_cable_at_half_duplex_is_a_difference() -> None:
 
 def test_a_cause_is_of_all_hosts_of_a_finding_and_can_slow_them() -> None:
     small = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1500),), kernel="Linux 5")
-    found = drifts(fleet(host17=small))
+    changes = drifts(fleet(host17=small))
     slow = FleetFinding(
         kind="BAD", place=Part(kind="host", host=17), reason=Reason(code="slow", share=0.4)
     )
     other = replace(slow, place=Part(kind="host", host=3))
     group = replace(slow, reason=Reason(code="slow_everywhere", hosts=(16, 17)))
 
-    lost = replace(slow, kind="HUNG", reason=Reason(code="lost", message="No route to host"))
+    hung = replace(slow, kind="HUNG", reason=Reason(code="lost", message="No route to host"))
 
-    assert [cause.setting for cause in causes(slow, found)] == ["mtu of eth0"]
-    assert causes(lost, found) == ()
-    assert causes(other, found) == causes(group, found) == ()
+    assert [cause.setting for cause in causes(slow, changes)] == ["mtu of eth0"]
+    assert causes(hung, changes) == ()
+    assert causes(other, changes) == causes(group, changes) == ()
 
 
 def test_a_value_that_a_good_host_has_is_no_cause() -> None:
@@ -136,14 +136,14 @@ def test_a_value_that_a_good_host_has_is_no_cause() -> None:
     slow = FleetFinding(
         kind="BAD", place=Part(kind="host", host=17), reason=Reason(code="slow", share=0.4)
     )
-    shared, own = (
+    shared, single = (
         drifts(fleet(host17=small, host3=small)),
         drifts(fleet(host17=smaller, host3=small)),
     )
 
     assert causes(slow, shared, {3, 4}) == ()
     assert causes(slow, shared, {4}) == causes(slow, shared) == shared
-    assert causes(slow, own, {3, 4}) == own
+    assert causes(slow, single, {3, 4}) == single
 
 
 @pytest.mark.parametrize("value", [0.5, 2.0])
@@ -159,7 +159,7 @@ def test_only_a_smaller_value_is_a_cause(name: str, value: float) -> None:
     slow = FleetFinding(
         kind="BAD", place=Part(kind="host", host=1), reason=Reason(code="slow", share=0.4)
     )
-    found = drifts({0: usual, 1: odd, 2: usual})
+    changes = drifts({0: usual, 1: odd, 2: usual})
 
-    assert len(found) == 1
-    assert causes(slow, found) == (found if value < 1 else ())
+    assert len(changes) == 1
+    assert causes(slow, changes) == (changes if value < 1 else ())

@@ -77,7 +77,7 @@ def test_a_rate_limits_where_counters_were_read_and_all_are_0(
     changes = counter_changes(VERDICT, tests)
 
     assert list(changes) == places
-    assert [change.counter for own in changes.values() for change in own] == ["rate"] * len(places)
+    assert [change.counter for row in changes.values() for change in row] == ["rate"] * len(places)
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ def test_no_link_is_over_its_capacity_and_each_flow_has_a_full_one(seed: int) ->
     paths[:, 0] = np.abs(paths[:, 0])
     capacities = chance.uniform(0.5, 10, links)
     rates = max_min_rates(paths, capacities)
-    at, hop = np.nonzero(paths >= 0)
-    carried = np.bincount(paths[at, hop], weights=rates[at], minlength=links)
+    row, hop = np.nonzero(paths >= 0)
+    carried = np.bincount(paths[row, hop], weights=rates[row], minlength=links)
     fastest = np.zeros(links)
-    np.maximum.at(fastest, paths[at, hop], rates[at])
+    np.maximum.at(fastest, paths[row, hop], rates[row])
 
     assert (carried <= capacities * (1 + 1e-6)).all()
     for flow, way in enumerate(paths):

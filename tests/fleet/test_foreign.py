@@ -23,18 +23,18 @@ def logged(
     directed: bool = False,
 ) -> FleetVerdict:
     """Judge what another tool would have logged; all pairs, or a few rounds of them."""
-    made = Simulated(fabric, fault, seed=seed, oversubscription=oversubscription)
-    hosts = len(made.fleet.names)
+    sim = Simulated(fabric, fault, seed=seed, oversubscription=oversubscription)
+    hosts = len(sim.fleet.names)
     plan = first_rounds((0,) * hosts, rounds) if rounds else tournament(hosts)
     tests: dict[tuple[int, int], float] = {}
     for number, pairs in enumerate(plan):
-        for one in made.measure(SurveyStep(number, pairs, alone=alone, port=0, purpose="named")):
-            ends = one.source, one.target
+        for test in sim.measure(SurveyStep(number, pairs, alone=alone, port=0, purpose="named")):
+            ends = test.source, test.target
             key = ends if directed else (min(ends), max(ends))
-            tests[key] = min(tests.get(key, 1e99), one.value or 0.0)
-    fleet = Fleet(names=made.fleet.names, groups=(0,) * hosts, directed=directed, foreign=True)
-    known = [PairTest(round=0, source=a, target=b, value=value) for (a, b), value in tests.items()]
-    return diagnose_foreign(fleet, known)
+            tests[key] = min(tests.get(key, 1e99), test.value or 0.0)
+    fleet = Fleet(names=sim.fleet.names, groups=(0,) * hosts, directed=directed, foreign=True)
+    log = [PairTest(round=0, source=a, target=b, value=value) for (a, b), value in tests.items()]
+    return diagnose_foreign(fleet, log)
 
 
 def bad(verdict: FleetVerdict) -> list[str]:
@@ -60,7 +60,7 @@ def test_no_healthy_host_is_blamed(
 
 @pytest.mark.parametrize("fabric", ["leafspine:1x8", "leafspine:4x4"])
 @pytest.mark.parametrize(
-    ("fault", "one", "each"),
+    ("fault", "undirected", "directed"),
     [
         ("host:7=0.6", "host:7", "host:7 both"),
         ("host:3:tx=0.8", "host:3", "host:3 tx"),
@@ -68,10 +68,10 @@ def test_no_healthy_host_is_blamed(
     ],
 )
 def test_a_bad_host_is_named_if_all_pairs_were_tested(
-    fabric: str, fault: str, one: str, each: str
+    fabric: str, fault: str, undirected: str, directed: str
 ) -> None:
-    assert bad(logged(fabric, fault)) == [one]
-    assert bad(logged(fabric, fault, directed=True)) == [each]
+    assert bad(logged(fabric, fault)) == [undirected]
+    assert bad(logged(fabric, fault, directed=True)) == [directed]
 
 
 def test_a_few_rounds_are_too_few_to_blame_a_host() -> None:
@@ -120,19 +120,19 @@ def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> No
         Fleet(names=names, groups=groups, directed=False, foreign=True), tests
     )
 
-    assert [(one.place.number, one.kind, one.direction) for one in verdict.blamed] == [
+    assert [(part.place.number, part.kind, part.direction) for part in verdict.blamed] == [
         (1, "GROUP", "")
     ]
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"),
+    ("limit", "words"),
     [(12e9, "(83% of the limit)"), (125e6, "(more than 125.0 MB/s, which cannot be their limit)")],
 )
-def test_a_limit_that_all_pairs_exceed_is_none(limit: float, said: str) -> None:
+def test_a_limit_that_all_pairs_exceed_is_none(limit: float, words: str) -> None:
     tests = [
         PairTest(round=0, source=a, target=b, value=1e10) for a, b in combinations(range(6), 2)
     ]
     fleet = Fleet(names=tuple("abcdef"), groups=(0,) * 6, limit=limit, directed=False, foreign=True)
 
-    assert said in with_words(diagnose_foreign(fleet, tests), fleet, tests).answer
+    assert words in with_words(diagnose_foreign(fleet, tests), fleet, tests).answer

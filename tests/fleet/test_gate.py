@@ -93,9 +93,9 @@ def test_without_a_limit_nothing_is_proven() -> None:
 )
 def test_a_planted_fault_is_bad_and_nothing_else_is(fault: str, part: str) -> None:
     gate = answer_of(Simulated(fault=fault))
-    found = [f"{f.kind} {f.place.kind}:{max(f.place.host, f.place.number)}" for f in gate.bad]
+    parts = [f"{f.kind} {f.place.kind}:{max(f.place.host, f.place.number)}" for f in gate.bad]
 
-    assert (gate.verdict, found) == ("BAD", [part])
+    assert (gate.verdict, parts) == ("BAD", [part])
     assert all(finding.holds for finding in gate.bad)
 
 

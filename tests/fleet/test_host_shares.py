@@ -15,19 +15,19 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pairs", PAIRS.values(), ids=PAIRS)
-@pytest.mark.parametrize(("better", "changed"), [("higher", 0.8), ("lower", 1.25)])
+@pytest.mark.parametrize(("better", "value"), [("higher", 0.8), ("lower", 1.25)])
 def test_a_partner_of_a_slow_host_is_not_slow(
-    pairs: tuple[tuple[int, int], ...], better: str, changed: float
+    pairs: tuple[tuple[int, int], ...], better: str, value: float
 ) -> None:
     tests = [
-        PairTest(round=0, source=a, target=b, value=changed if SLOW in (a, b) else 1.0)
+        PairTest(round=0, source=a, target=b, value=value if SLOW in (a, b) else 1.0)
         for pair in pairs
         for a, b in (pair, pair[::-1])
     ]
 
     shares = host_shares(tests, better=better)
 
-    assert shares == {host: changed if host == SLOW else 1.0 for host in sorted({*sum(pairs, ())})}
+    assert shares == {host: value if host == SLOW else 1.0 for host in sorted({*sum(pairs, ())})}
 
 
 def test_of_two_hosts_nothing_says_which() -> None:

@@ -11,7 +11,7 @@ from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.findings.instability import REPEATED
 from cluster.fleet.gate import decide
 from cluster.fleet.rounds import BESIDE, REPEATS, SurveyPlan, SurveyStep, survey
-from tests.fleet.fleets import Simulated, named
+from tests.fleet.fleets import Simulated, blame
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_host_that_flaps_beside_the_traffic_of_others_is_unstable(
 ) -> None:
     fleet = Simulated(fabric, f"flap:{host}={share}", seed=seed, background=0.2, grouped=grouped)
 
-    assert named(fleet.check()) == [("UNSTABLE", f"host:{host}", "both")]
+    assert blame(fleet.check()) == [("UNSTABLE", f"host:{host}", "both")]
 
 
 def test_a_host_that_seems_unstable_is_tested_again_beside_others() -> None:
@@ -52,12 +52,12 @@ def test_a_host_that_seems_unstable_is_tested_again_beside_others() -> None:
     fleet = Simulated("leafspine:2x4", "flap:6=0.2", seed=70053, background=0.2, grouped=False)
     tests = survey(fleet.fleet, SurveyPlan(), fleet.measure)
     repeats = [test for test in tests if test.port >= REPEATED]
-    own = [test for test in repeats if 6 in (test.source, test.target)]
+    retests = [test for test in repeats if 6 in (test.source, test.target)]
 
     assert len({test.round for test in repeats}) == REPEATS
-    assert len(own) == 2 * REPEATS
+    assert len(retests) == 2 * REPEATS
     assert len(repeats) == 2 * REPEATS * (1 + BESIDE)
-    assert {test.source for test in own} == set(range(8))
+    assert {test.source for test in retests} == set(range(8))
     assert all(test.alone for test in repeats)
 
 
@@ -77,7 +77,7 @@ def test_a_host_that_sends_by_one_slow_queue_of_two_is_unstable(hosts: int, alon
             ]
 
     fleets = (SlowQueue(f"leafspine:1x{hosts}", seed=seed, grouped=False) for seed in range(10))
-    words = Counter(word for fleet in fleets for word in named(fleet.check(alone=alone)))
+    words = Counter(word for fleet in fleets for word in blame(fleet.check(alone=alone)))
 
     assert words == {("UNSTABLE", f"host:{slow}", "tx"): 10}
 
@@ -101,7 +101,7 @@ def test_a_link_that_is_cut_does_not_make_its_hosts_unstable(seed: int) -> None:
 
     fleet = CutPair("leafspine:4x2", "host:5:rx=0.4", seed=seed, grouped=seed % 2 == 0)
 
-    assert named(fleet.check()) == [("BAD", "host:5", "rx"), ("LINK", "pair:2-7", "both")]
+    assert blame(fleet.check()) == [("BAD", "host:5", "rx"), ("LINK", "pair:2-7", "both")]
 
 
 def test_a_host_alone_of_which_tests_lose_half_is_a_suspect() -> None:
@@ -124,12 +124,12 @@ def test_a_host_that_was_not_tested_again_is_undecided() -> None:
     fleet = Simulated("leafspine:2x4", "flap:6=0.2", seed=70001, grouped=False)
     tests = survey(fleet.fleet, SurveyPlan(), fleet.measure)
     whole, once = (
-        diagnose(fleet.fleet, kept)
-        for kept in (tests, [test for test in tests if test.port < REPEATED])
+        diagnose(fleet.fleet, subset)
+        for subset in (tests, [test for test in tests if test.port < REPEATED])
     )
     gate = decide(once, 8)
 
-    assert named(whole) == [("UNSTABLE", "host:6", "both")]
+    assert blame(whole) == [("UNSTABLE", "host:6", "both")]
     assert (once.verdict, once.reason.code, once.blamed) == ("UNDECIDED", "unexplained", ())
     assert [(s.place, s.direction) for s in once.suspects] == [(Part(kind="host", host=6), "both")]
     assert (gate.verdict, gate.code) == ("UNDECIDED", "unconfirmed")

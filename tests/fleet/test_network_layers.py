@@ -68,6 +68,6 @@ def test_a_node_counts_with_all_above_it() -> None:
 
 
 def test_layers_that_nobody_names_are_left_out() -> None:
-    found = network_layers(("cluster", "block"), [("", "b1"), ("", "b2")])
-    assert [one.name for one in found] == ["block"]
+    layers = network_layers(("cluster", "block"), [("", "b1"), ("", "b2")])
+    assert [layer.name for layer in layers] == ["block"]
     assert network_layers(("cluster",), [(), ()]) == ()

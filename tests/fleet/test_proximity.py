@@ -25,28 +25,28 @@ def fabric(sizes: list[int], seed: int, near: float = NEAR) -> tuple[tuple[int, 
     groups = chance.permutation(np.repeat(np.arange(len(sizes)), sizes))
     base = np.where(groups[:, None] == groups[None, :], near, FAR)
     noise = np.exp(JITTER * np.abs(chance.normal(size=(2, len(groups), len(groups)))))
-    found = base * noise.min(axis=0)
-    found = np.minimum(found, found.T)
-    np.fill_diagonal(found, np.nan)
-    return tuple(groups.tolist()), found
+    latency = base * noise.min(axis=0)
+    latency = np.minimum(latency, latency.T)
+    np.fill_diagonal(latency, np.nan)
+    return tuple(groups.tolist()), latency
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_leaves_are_found(seed: int) -> None:
     leaves, latency = fabric([16, 16, 16, 16], seed)
-    found = near_groups(latency)
-    assert rand_index(leaves, found.groups) == 1.0
-    assert found.gap > 1.04
-    assert found.chance is not None
-    assert found.chance < 1e-9
+    result = near_groups(latency)
+    assert rand_index(leaves, result.groups) == 1.0
+    assert result.gap > 1.04
+    assert result.chance is not None
+    assert result.chance < 1e-9
 
 
 @pytest.mark.parametrize("hosts", [8, 16, 64])
 @pytest.mark.parametrize("seed", range(25))
 def test_a_flat_fabric_has_no_structure(hosts: int, seed: int) -> None:
-    found = near_groups(fabric([hosts], seed)[1])
-    assert found.groups == ()
-    assert found.reason
+    result = near_groups(fabric([hosts], seed)[1])
+    assert result.groups == ()
+    assert result.reason
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_few_hosts_are_grouped_if_chance_hardly_would(
     sizes: list[int], ways: int, pairs: int
 ) -> None:
     leaves, latency = fabric(sizes, 1)
-    found = near_groups(latency)
-    assert rand_index(leaves, found.groups) == 1.0
-    assert found.chance == pytest.approx(ways / math.comb(28, pairs))
+    result = near_groups(latency)
+    assert rand_index(leaves, result.groups) == 1.0
+    assert result.chance == pytest.approx(ways / math.comb(28, pairs))
 
 
 def test_two_near_pairs_of_eight_hosts_are_no_structure() -> None:
     """Chance puts two pairs of eight hosts apart from each other more often than not."""
-    found = near_groups(fabric([2, 2, 1, 1, 1, 1], 1)[1])
-    assert found.groups == ()
-    assert found.chance == pytest.approx(210 / math.comb(28, 2))
-    assert (found.reason, round(found.chance or 0, 2)) == ("chance", 0.56)
+    result = near_groups(fabric([2, 2, 1, 1, 1, 1], 1)[1])
+    assert result.groups == ()
+    assert result.chance == pytest.approx(210 / math.comb(28, 2))
+    assert (result.reason, round(result.chance or 0, 2)) == ("chance", 0.56)
 
 
 def test_near_must_be_transitive() -> None:
@@ -79,10 +79,10 @@ def test_near_must_be_transitive() -> None:
     for host in range(7):
         latency[host, host + 1] = latency[host + 1, host] = NEAR
     np.fill_diagonal(latency, np.nan)
-    found = near_groups(latency)
-    assert found.groups == ()
-    assert found.reason == "contradictions"
-    assert found.contradictions == 28 - 7
+    result = near_groups(latency)
+    assert result.groups == ()
+    assert result.reason == "contradictions"
+    assert result.contradictions == 28 - 7
 
 
 def test_untested_pairs_are_no_evidence() -> None:
@@ -90,10 +90,10 @@ def test_untested_pairs_are_no_evidence() -> None:
     chance = np.random.default_rng(3)
     hidden = np.triu(chance.random(latency.shape) < 0.5, 1)
     latency[hidden | hidden.T] = np.nan
-    found = near_groups(latency)
-    assert rand_index(leaves, found.groups) == 1.0
-    assert found.chance is not None
-    assert found.chance <= 0.01
+    result = near_groups(latency)
+    assert rand_index(leaves, result.groups) == 1.0
+    assert result.chance is not None
+    assert result.chance <= 0.01
 
 
 def test_hosts_that_were_tested_once_say_nothing_about_chance() -> None:
@@ -103,10 +103,10 @@ def test_hosts_that_were_tested_once_say_nothing_about_chance() -> None:
     latency[:8, :8] = inside
     latency[0, 8:] = latency[8:, 0] = FAR
     latency[0, 8] = latency[8, 0] = NEAR
-    alone, found = near_groups(inside), near_groups(latency)
+    alone, result = near_groups(inside), near_groups(latency)
 
-    assert found.chance == alone.chance == pytest.approx(350 / math.comb(28, 6))
-    assert found.groups[8] == found.groups[0]
+    assert result.chance == alone.chance == pytest.approx(350 / math.comb(28, 6))
+    assert result.groups[8] == result.groups[0]
 
 
 def test_a_host_alone_is_placed_if_it_was_tested_with_each_larger_group() -> None:
@@ -114,16 +114,16 @@ def test_a_host_alone_is_placed_if_it_was_tested_with_each_larger_group() -> Non
     latency = np.full((10, 10), np.nan)
     latency[:8, :8] = fabric([4, 4], 2)[1]
     groups = (*near_groups(latency[:8, :8]).groups, 2, 3)
-    for host, others in ((8, (0,)), (9, (groups.index(0), groups.index(1)))):
-        latency[host, list(others)] = latency[list(others), host] = FAR
+    for host, peers in ((8, (0,)), (9, (groups.index(0), groups.index(1)))):
+        latency[host, list(peers)] = latency[list(peers), host] = FAR
 
     assert unplaced_hosts(latency, groups) == (8,)
     assert unplaced_hosts(latency, ()) == ()
 
 
 def test_a_gap_that_noise_has_is_none() -> None:
-    found = near_groups(fabric([4, 4], 5, near=FAR / 1.03)[1])
-    assert found.groups == ()
+    result = near_groups(fabric([4, 4], 5, near=FAR / 1.03)[1])
+    assert result.groups == ()
 
 
 @pytest.mark.parametrize("hosts", [0, 1, 2])
@@ -138,8 +138,8 @@ def test_no_latency_at_all() -> None:
 def test_more_hosts_than_ways_can_be_counted_for() -> None:
     leaves, latency = fabric([40] * 4, 1)
     assert len(leaves) > COUNTED
-    found = near_groups(latency)
-    assert rand_index(leaves, found.groups) == 1.0
+    result = near_groups(latency)
+    assert rand_index(leaves, result.groups) == 1.0
 
 
 def test_groups_of_groups() -> None:
@@ -167,10 +167,10 @@ def test_a_ring_in_this_order_leaves_each_group_once(seed: int) -> None:
     assert crossings(leaves, order) == 4 <= crossings(leaves, range(36))
 
 
-@pytest.mark.parametrize("given", [range(12), (0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)])
-def test_an_order_is_never_worse_than_the_given(given: Sequence[int]) -> None:
+@pytest.mark.parametrize("order", [range(12), (0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)])
+def test_an_order_is_never_worse_than_the_given(order: Sequence[int]) -> None:
     """Also if the given order is the best that there is, and without any structure."""
-    groups = tuple(int(host >= 6) for host in given)
+    groups = tuple(int(host >= 6) for host in order)
     latency = np.where(np.array(groups)[:, None] == np.array(groups), NEAR, FAR)
     assert crossings(groups, near_order(latency, groups)) == 2 <= crossings(groups, range(12))
     assert near_order(latency, ()) == tuple(range(12))

@@ -47,7 +47,7 @@ def pair_of(tx: float | None, rx: float | None, nic: int = 0) -> list[PairTest]:
 
 
 def test_only_hosts_that_are_bad_by_themselves_are_replaced() -> None:
-    found = verdict(
+    result = verdict(
         finding(host(1), "BAD", "rx"),
         finding(Part(kind="nic", host=2, nic=3), "BAD", "tx"),
         finding(host(3), "HUNG"),
@@ -58,11 +58,11 @@ def test_only_hosts_that_are_bad_by_themselves_are_replaced() -> None:
         suspects=(Suspect(place=host(8), reason=Reason(code="chance", low=2)),),
     )
 
-    assert list(hosts_at_fault(found)) == [1, 2, 3]
+    assert list(hosts_at_fault(result)) == [1, 2, 3]
 
 
 def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
-    found = verdict(
+    result = verdict(
         finding(host(1), "BAD"),
         finding(Part(kind="pair", host=0, peer=9), "LINK"),
         observations=(finding(host(2), "UNTESTED"),),
@@ -72,9 +72,9 @@ def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
         groups=(0, 0, 0, 0, 0, 0, 1, 1, 1, 1),
     )
 
-    assert pairs_to_test(found, {1}, 10) == ((1, 5), (1, 6), (1, 7))
-    assert pairs_to_test(found, {1, 5, 6, 7, 8}, 10)[:2] == ((1, 0), (1, 9))  # better than none
-    assert pairs_to_test(found, set(range(10)), 10) == ()
+    assert pairs_to_test(result, {1}, 10) == ((1, 5), (1, 6), (1, 7))
+    assert pairs_to_test(result, {1, 5, 6, 7, 8}, 10)[:2] == ((1, 0), (1, 9))  # better than none
+    assert pairs_to_test(result, set(range(10)), 10) == ()
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
 def test_a_new_host_is_good_if_both_directions_are(
     tx: float | None, rx: float | None, *, good: bool, shares: tuple[float | None, float | None]
 ) -> None:
-    found = judge_new_hosts(verdict(), pair_of(tx, rx), {1})[1]
+    result = judge_new_hosts(verdict(), pair_of(tx, rx), {1})[1]
 
-    assert found.good is good
-    assert (found.sent, found.received) == shares
-    assert (found.tests, found.partners) == (2, (0,))
-    assert found.message == ("" if found.sent is not None else "cut")
+    assert result.good is good
+    assert (result.sent, result.received) == shares
+    assert (result.tests, result.partners) == (2, (0,))
+    assert result.message == ("" if result.sent is not None else "cut")
 
 
 def test_one_good_test_speaks_for_a_new_host_and_one_bad_nic_against_it() -> None:

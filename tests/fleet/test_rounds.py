@@ -36,24 +36,24 @@ def test_all_pairs_meet_once_whatever_the_groups(sizes: tuple[int, ...]) -> None
     n = len(groups)
 
     assert len(np.unique(pairs, axis=0)) == len(pairs) == n * (n - 1) // 2
-    assert all(len(np.unique(one)) == one.size for one in rounds)
+    assert all(len(np.unique(batch)) == batch.size for batch in rounds)
 
 
 def test_two_rounds_are_inside_groups_and_eight_between_them() -> None:
     groups = np.arange(1024) // 32
     rounds = list(islice(schedule(groups.tolist()), 10))
-    inside = [(groups[one[:, 0]] == groups[one[:, 1]]).all() for one in rounds]
+    inside = [(groups[batch[:, 0]] == groups[batch[:, 1]]).all() for batch in rounds]
 
     assert inside == [True] * 2 + [False] * 8
-    assert all(one.size == 1024 for one in rounds)
-    for one in rounds[2:]:  # each group sends to one other
-        meetings = np.unique(groups[one], axis=0)
+    assert all(batch.size == 1024 for batch in rounds)
+    for batch in rounds[2:]:  # each group sends to one other
+        meetings = np.unique(groups[batch], axis=0)
         assert len(np.unique(meetings)) == 32
         assert len(meetings) <= 32
 
 
 def test_few_hosts_begin_again() -> None:
-    rounds = [one.tolist() for one in first_rounds([0] * 4, 10)]
+    rounds = [batch.tolist() for batch in first_rounds([0] * 4, 10)]
 
     assert len(rounds) == 10
     assert rounds[3] == rounds[0]

@@ -26,18 +26,18 @@ def measured(
     steps = [both_ways(pairs) for pairs in plan]
     values = [simulator.rates(*ends, number).values for number, ends in enumerate(steps)]
     source, target = (np.concatenate(column) for column in zip(*steps, strict=True))
-    known = groups if grouped else np.zeros_like(groups)
-    parts = parts_of(source, target, known)
+    labels = groups if grouped else np.zeros_like(groups)
+    parts = parts_of(source, target, labels)
     shared = groups[source] != groups[target]
     return PairTests(parts.paths, np.concatenate(values), shared, parts.kinds)
 
 
 def test_a_capacity_is_the_largest_value_and_from_five_on_the_second_largest() -> None:
     paths = np.array([[0, 1], [0, 1], [0, -1], [0, -1], [0, -1]])
-    found = part_capacities(paths, np.array([1.0, 5.0, 2.0, 9.0, 3.0]), 3)
+    capacities = part_capacities(paths, np.array([1.0, 5.0, 2.0, 9.0, 3.0]), 3)
 
-    assert found[:2].tolist() == [5.0, 5.0]
-    assert np.isnan(found[2])
+    assert capacities[:2].tolist() == [5.0, 5.0]
+    assert np.isnan(capacities[2])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -109,13 +109,13 @@ def test_a_pair_that_meets_again_meets_the_same_traffic() -> None:
 def test_one_good_test_of_many_counts_against_a_suspect() -> None:
     """Ten ways to have nine low tests and a good one; without the good one, nine have one way."""
     tests = measured((), 17, grouped=False)
-    own = np.flatnonzero(tests.paths[:, 0] == 3)
-    tests.values[own] = RATE * np.array([1.0, *np.linspace(0.30, 0.32, len(own) - 1)])
+    rows = np.flatnonzero(tests.paths[:, 0] == 3)
+    tests.values[rows] = RATE * np.array([1.0, *np.linspace(0.30, 0.32, len(rows) - 1)])
     chances = []
     for _ in range(2):
         blame = solve(tests)
         chances += [c.chance for c in (*blame.blamed, *blame.undecided) if c.part == 3]
-        tests.paths[own[0]] = -1
+        tests.paths[rows[0]] = -1
 
     assert chances[0] > 5 * chances[1]
 
@@ -135,8 +135,8 @@ def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
 def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
     """Host 0 is slow to all but one: whoever it is slow to is the reason, or chance."""
     tests = measured((Fault(kind="host", number=0, direction="tx", share=0.5),))
-    own = np.flatnonzero(tests.paths[:, 0] == 0)
-    tests.values[own[:2]] = RATE
+    rows = np.flatnonzero(tests.paths[:, 0] == 0)
+    tests.values[rows[:2]] = RATE
 
     assert 0 not in {c.part for c in solve(tests).blamed}
 
@@ -164,7 +164,7 @@ def test_a_link_is_not_blamed_for_a_host_that_is_low_elsewhere(
 ) -> None:
     """Both tests of link 83 are of host 0; a third test of host 0 passes another link."""
     pairs = [(host, (host + step) % 40) for host in range(40) for step in range(1, 7)]
-    links = [83 if at < 2 else 80 + at % 3 for at in range(len(pairs))]
+    links = [83 if number < 2 else 80 + number % 3 for number in range(len(pairs))]
     paths = np.array([(a, 40 + b, link) for (a, b), link in zip(pairs, links, strict=True)])
     values = np.ones(len(pairs))
     values[[0, 1, *also_low]] = 0.4

@@ -4,7 +4,7 @@ import pytest
 
 from cluster.core.model.network.fabric import Routing
 from tests.fleet.dragonflies import Dragonfly
-from tests.fleet.fleets import RATE, Simulated, named
+from tests.fleet.fleets import RATE, Simulated, blame
 
 SHAPES = [(9, 4, 2), (5, 4, 4)]
 FAULTS: list[tuple[str, list[tuple[str, ...]]]] = [
@@ -25,7 +25,7 @@ def test_a_dragonfly_is_healthy_and_a_bad_host_of_it_is_named_alone(
         verdict = Dragonfly(*shape, fault, seed=seed, grouped=grouped, detours=seed > 1).check()
 
         assert verdict.verdict == ("FAULTY" if fault else "HEALTHY")
-        assert named(verdict) == parts
+        assert blame(verdict) == parts
         assert fault or (verdict.reference or 0.0) > 0.9 * RATE
 
 
@@ -57,7 +57,7 @@ def test_no_host_is_blamed_for_the_traffic_of_others_that_most_tests_alone_met(
         grouped=False,
     ).check()  # fmt: skip
 
-    assert (verdict.verdict, named(verdict)) == ("UNDECIDED", [])
+    assert (verdict.verdict, blame(verdict)) == ("UNDECIDED", [])
 
 
 def test_a_host_that_is_blamed_by_tests_at_once_is_tested_alone_before_other_suspects() -> None:
@@ -67,7 +67,7 @@ def test_a_host_that_is_blamed_by_tests_at_once_is_tested_alone_before_other_sus
         noise="loss:0.03",
     ).check()  # fmt: skip
 
-    assert (verdict.verdict, named(verdict)) == ("UNDECIDED", [])
+    assert (verdict.verdict, blame(verdict)) == ("UNDECIDED", [])
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_a_host_that_is_blamed_by_little_is_tested_at_another_time(
         seed=seed, oversubscription=3.0, routes=routes, grouped=grouped, noise=noise
     ).check()
 
-    assert (verdict.verdict, named(verdict)) == ("HEALTHY", [])
+    assert (verdict.verdict, blame(verdict)) == ("HEALTHY", [])

@@ -21,9 +21,9 @@ def test_the_reference_has_each_code_and_no_other() -> None:
 
 def test_the_reference_has_each_code_of_a_finding() -> None:
     page = (Path(ROOT) / "docs" / "reference" / "finding-codes.md").read_text()
-    others = {"above_limit", "above_assumption", "other_load", "added"}
+    codes = {"above_limit", "above_assumption", "other_load", "added"}
 
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {*WORDS, *others}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {*WORDS, *codes}
 
 
 def test_the_page_of_the_gate_explains_each_of_its_codes() -> None:

@@ -114,10 +114,10 @@ def test_a_bound_has_two_columns_where_any_summary_has_one() -> None:
 
 def test_a_bound_for_other_programs() -> None:
     [parsed] = csv.DictReader(io.StringIO(rendered("csv", BOUNDED)))
-    [shown] = json.loads(rendered("json", BOUNDED))
+    [record] = json.loads(rendered("json", BOUNDED))
 
     assert [float(parsed[key]) for key in ("bound", "share")] == [4.354e9, 0.9931]
-    assert [shown[key] for key in ("bound", "share")] == [4.354e9, 0.9931]
+    assert [record[key] for key in ("bound", "share")] == [4.354e9, 0.9931]
 
 
 def test_what_a_median_hides_is_in_a_column_of_remarks_where_there_is_any() -> None:
@@ -139,11 +139,11 @@ def test_a_shape_without_news_is_no_remark() -> None:
 
 def test_a_shape_for_other_programs() -> None:
     [parsed] = csv.DictReader(io.StringIO(rendered("csv", ODD)))
-    [shown] = json.loads(rendered("json", ODD))
+    [record] = json.loads(rendered("json", ODD))
 
     assert (parsed["outliers"], parsed["drift"], parsed["drifts"]) == ("12", "0.041", "true")
     assert parsed["modes"] == "1e-06 3e-06"
-    assert shown["shape"] == msgspec.to_builtins(SHAPE) | {"modes": [1e-6, 3e-6]}
+    assert record["shape"] == msgspec.to_builtins(SHAPE) | {"modes": [1e-6, 3e-6]}
 
 
 def test_a_sweep_is_sketched_below_the_table(snapshot: Snapshot) -> None:

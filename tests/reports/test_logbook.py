@@ -62,10 +62,10 @@ def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
 
 def test_an_imported_log_against_what_was_expected(home: Path, snapshot: Snapshot) -> None:
     (home / "log").write_text(LOG)
-    shown = command("import", "log", "--describe", "1 node, 1 GPU", "--expect", "220").stdout
+    output = command("import", "log", "--describe", "1 node, 1 GPU", "--expect", "220").stdout
     (row,) = rows()
 
-    snapshot(shown)
+    snapshot(output)
     assert row["Description"] == "1 node, 1 GPU"
     assert row["Expected"] == "220"
     assert "85.6%" in row["Summary"]
@@ -87,9 +87,9 @@ def test_a_run_that_failed_says_why_and_one_without_words_is_named_by_its_condit
 
 def test_a_shorter_time_is_more_than_was_expected(snapshot: Snapshot) -> None:
     saved("one", expected=ExpectedResult(value=2e-6, unit="s"))
-    shown = command("show", "one").stdout
+    output = command("show", "one").stdout
 
-    snapshot(shown)
+    snapshot(output)
 
 
 def test_an_expectation_in_a_unit_that_was_not_measured_is_said(snapshot: Snapshot) -> None:
@@ -110,10 +110,10 @@ def test_an_expectation_in_a_unit_that_was_not_measured_is_said(snapshot: Snapsh
     ],
 )
 def test_what_may_be_expected(text: str, value: float, unit: str) -> None:
-    found = parse_expected(text)
+    result = parse_expected(text)
 
-    assert found.value == pytest.approx(value)
-    assert found.unit == unit
+    assert result.value == pytest.approx(value)
+    assert result.unit == unit
 
 
 @pytest.mark.parametrize("text", ["", "much", "-3", "0", "1e400", "nan"])

@@ -43,8 +43,8 @@ def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path
         store.append(
             folder,
             [
-                msgspec.structs.replace(measurement(of, values, size=size), params={"size": size})
-                for of in (TIME, RATE)
+                msgspec.structs.replace(measurement(spec, values, size=size), params={"size": size})
+                for spec in (TIME, RATE)
             ],
         )
     return folder
@@ -75,16 +75,16 @@ def test_a_report_of_one_run_on_a_phone(browser: Browser, home: Path) -> None:
     assert browser.ask("document.documentElement.scrollWidth") <= 390, "it scrolls sideways"
     first = browser.ask("document.querySelector('.verdicts li').textContent")
     assert first.startswith("UNKNOWN latency 8 B: 1.0")
-    others = browser.ask("document.querySelector('.verdicts').textContent")
-    assert "latency 8 B: 1.0" in others
+    verdicts = browser.ask("document.querySelector('.verdicts').textContent")
+    assert "latency 8 B: 1.0" in verdicts
     assert browser.ask("document.querySelector('.verdicts').getBoundingClientRect().top") < 200
     assert browser.ask("document.querySelectorAll('figure svg').length") == 2
     captions = browser.ask("[...document.querySelectorAll('figcaption')].map(x => x.textContent)")
     assert "the median of 20 values of latency" in captions[0]
     assert "alpha + size / beta" in captions[0]
-    shown = browser.ask("document.body.innerText")
-    assert TRICKY in shown
-    assert "t = alpha + size / beta" in shown
+    text = browser.ask("document.body.innerText")
+    assert TRICKY in text
+    assert "t = alpha + size / beta" in text
     assert browser.ask("document.querySelectorAll('tbody tr').length") > 16
     links = browser.ask("[...document.querySelectorAll('a')].map(a => a.href)")
     assert f"{folder.as_uri()}/run.json" in links
@@ -108,13 +108,13 @@ def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
 
     assert browser.ask(text).startswith("none")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
-    told = browser.ask(text)
-    assert told.startswith("block one, ")
-    assert "8 B, 1.0" in told
-    assert "95% CI" in told
+    label = browser.ask(text)
+    assert label.startswith("block one, ")
+    assert "8 B, 1.0" in label
+    assert "95% CI" in label
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
     browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
-    assert browser.ask(text) == told
+    assert browser.ask(text) == label
     inside = browser.ask(
         "(r => r.left >= 0 && r.right <= innerWidth && r.top >= 0)(tip.getBoundingClientRect())"
     )
@@ -170,19 +170,19 @@ def test_many_runs_are_filtered_and_sorted_in_both_schemes_at_any_width(
             assert browser.ask("getComputedStyle(document.body).backgroundColor") == paper
             text = browser.ask("getComputedStyle(document.querySelector('figure text')).fill")
             assert (text == "rgb(230, 230, 230)") == (scheme == "dark")
-    shown = "[...runs.tBodies[0].rows].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
-    assert len(browser.ask(shown)) == 11
+    query = "[...runs.tBodies[0].rows].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
+    assert len(browser.ask(query)) == 11
     assert browser.ask("document.querySelectorAll('details').length") == 11
     browser.ask("filter.value = 'failed rank'; filter.dispatchEvent(new Event('input'))")
-    [left] = browser.ask(shown)
-    assert left.startswith("broken/")
+    [name] = browser.ask(query)
+    assert name.startswith("broken/")
     assert browser.ask("document.getElementById('left').textContent") == "1 of 11"
     assert browser.ask("document.querySelectorAll('details:not([hidden])').length") == 1
     browser.ask("filter.value = ''; filter.dispatchEvent(new Event('input'))")
     browser.ask("[...document.querySelectorAll('#runs thead button')].at(-1).click()")
-    assert browser.ask(shown)[-1].startswith("broken/")
+    assert browser.ask(query)[-1].startswith("broken/")
     browser.ask("[...document.querySelectorAll('#runs thead button')].at(-1).click()")
-    assert browser.ask(shown)[0].startswith("broken/")
+    assert browser.ask(query)[0].startswith("broken/")
     assert browser.ask("document.querySelector('[aria-sort]').textContent") == "started (UTC)"
     browser.ask("document.querySelector('#runs a').click()")
     assert browser.ask("document.querySelectorAll('details[open]').length") == 1
@@ -229,12 +229,12 @@ def test_a_report_without_values_says_so(home: Path) -> None:
 
 def test_a_run_that_cannot_be_read_is_left_out_and_said(home: Path, snapshot: Snapshot) -> None:
     saved("some")
-    broken = saved("some", at=1e9 + 1)
-    (broken / store.RECORD).write_text("{")
-    done = command("report", "some")
+    folder = saved("some", at=1e9 + 1)
+    (folder / store.RECORD).write_text("{")
+    result = command("report", "some")
 
-    assert broken.name in done.stderr
-    assert broken.name not in (home / "report.html").read_text()
+    assert folder.name in result.stderr
+    assert folder.name not in (home / "report.html").read_text()
     snapshot(command("report", "some", "-o", "no/where.html", status=2).stderr)
 
 
@@ -259,7 +259,7 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(
         saved("ab", 3 + 0.1 * number, 1e9 + number, condition="links=4")
     saved("other", 9.0)
     command("plot", "ab", "other", "--metric", "latency", "--bound", "10gbit")
-    drawn = (home / "plot.svg").read_text()
+    svg = (home / "plot.svg").read_text()
 
     for words in (
         "links=1 (5 launches)<",
@@ -267,8 +267,8 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(
         "other<",
         "limit: 10gbit, as given<",
     ):
-        assert drawn.count(f">{words}") == 1, words
-    assert drawn.count("lowest and highest launch") == 1
+        assert svg.count(f">{words}") == 1, words
+    assert svg.count("lowest and highest launch") == 1
     snapshot(command("plot", "ab", "--bound", "fast", status=2).stderr)
 
 
@@ -276,10 +276,10 @@ def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path)
     saved("ab", condition="links=1")
     saved("ab", 3.0, 1e9 + 1, condition="links=4")
     command("plot", "ab", "--kind", "distribution", "--metric", "latency")
-    drawn = (home / "plot.svg").read_text()
+    svg = (home / "plot.svg").read_text()
 
-    assert ">8 B<" in drawn
-    assert "(the first 8 of 16 series): links=1, rank 0" in drawn, "what is common to all"
+    assert ">8 B<" in svg
+    assert "(the first 8 of 16 series): links=1, rank 0" in svg, "what is common to all"
 
 
 def cell(better: Literal["lower", "higher"], *shares: float | None) -> ComparisonCell:
@@ -323,28 +323,28 @@ def test_a_distribution_marks_the_bounds(home: Path) -> None:
     command("plot", "one", "--kind", "distribution", "--metric", "latency")
     assert ">no limit is known<" in (home / "plot.svg").read_text()
 
-    drawn = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
-    assert ">limit<" in drawn.image.decode()
-    assert len(re.findall(r">[\d.]+ µs<", drawn.image.decode())) > 2, "an axis has numbers"
+    plot = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
+    assert ">limit<" in plot.image.decode()
+    assert len(re.findall(r">[\d.]+ µs<", plot.image.decode())) > 2, "an axis has numbers"
 
 
 def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
     for hosts, times in ((1, 1.0), (2, 1.1), (4, 1.3)):
         saved(f"of{hosts}", times, spec=ClusterSpec(name=f"of{hosts}", hosts=hosts))
     command("plot", "of1", "of2", "of4", "--kind", "scaling", "--metric", "latency, 8 B")
-    drawn = (home / "plot.svg").read_text()
+    svg = (home / "plot.svg").read_text()
 
-    assert "latency, 8 B (base: 1)" in drawn
-    assert ">ranks<" in drawn
+    assert "latency, 8 B (base: 1)" in svg
+    assert ">ranks<" in svg
 
 
 def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
     first, second = saved("one"), saved("one", at=1e9 + 1)
     command("plot", "one")
-    drawn = (home / "plot.svg").read_text()
+    svg = (home / "plot.svg").read_text()
 
     for folder in (first, second):
-        assert f">one/{folder.name}<" in drawn
+        assert f">one/{folder.name}<" in svg
 
 
 def test_a_bound_that_was_told_gives_shares_and_doubts(home: Path, snapshot: Snapshot) -> None:
@@ -364,9 +364,9 @@ def test_pictures_of_several_runs(home: Path, snapshot: Snapshot) -> None:
     saved("ab", 2.0, 1e9 + 1, condition="x=2")
     command("plot", "ab", "--kind", "comparison", "--metric", "latency")
 
-    drawn = (home / "plot.svg").read_text()
-    assert ">x=2 against x=1<" in drawn
-    assert ">1<" in drawn, "an axis of ratios has numbers"
+    svg = (home / "plot.svg").read_text()
+    assert ">x=2 against x=1<" in svg
+    assert ">1<" in svg, "an axis of ratios has numbers"
     for words in (("-o", "a.gif"), ("--metric", "gossip"), ("--kind", "scaling")):
         snapshot(command("plot", "ab", *words, status=2).stderr)
 
@@ -389,11 +389,11 @@ def test_low_runs_are_on_top_of_a_page_of_many(home: Path) -> None:
 @pytest.mark.usefixtures("home")
 def test_notes_are_kept_as_kinds_and_shown_in_words() -> None:
     """A text is a benchmark's own, or of an older run."""
-    own = "a text"
-    folder = saved("one", notes=(own, Note("not_shared", (2,), title="osu")))
+    note = "a text"
+    folder = saved("one", notes=(note, Note("not_shared", (2,), title="osu")))
 
-    kept = json.loads((folder / store.RECORD).read_text())["notes"]
-    assert kept == [own, {"kind": "not_shared", "values": [2], "title": "osu"}]
+    notes = json.loads((folder / store.RECORD).read_text())["notes"]
+    assert notes == [note, {"kind": "not_shared", "values": [2], "title": "osu"}]
     text, words, *_ = answer("show", "one")["notes"]
-    assert (text, words[:7]) == (own, "osu: 2 ")
-    assert dict(factors(store.record(folder)))["notes"] == f"{own} not_shared 2"
+    assert (text, words[:7]) == (note, "osu: 2 ")
+    assert dict(factors(store.record(folder)))["notes"] == f"{note} not_shared 2"

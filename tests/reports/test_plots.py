@@ -79,28 +79,28 @@ def curve(name: str, *medians: float, bound: float | None = None) -> plots.Curve
 def test_an_axis_of_ratios_has_labels_on_both_sides_of_1(
     ratios: tuple[float, ...], labels: set[str]
 ) -> None:
-    drawn = plots.comparison(compared(*(cell(r, size=8 << k) for k, r in enumerate(ratios))))
+    plot = plots.comparison(compared(*(cell(r, size=8 << k) for k, r in enumerate(ratios))))
 
-    assert labels <= set(texts(drawn))
+    assert labels <= set(texts(plot))
 
 
 @pytest.mark.parametrize("high", [1.05e6, 3e6, 2e7, 9e7, 3e8, 1e12])
 def test_an_axis_of_values_has_labels_however_short_it_is(high: float) -> None:
-    drawn = plots.sweep([curve("x", 1e6, high)])
-    labels = [text for text in texts(drawn) if re.fullmatch(r"[\d.]+ [kMGT]?B/s", text)]
+    plot = plots.sweep([curve("x", 1e6, high)])
+    labels = [text for text in texts(plot) if re.fullmatch(r"[\d.]+ [kMGT]?B/s", text)]
 
     assert 3 <= len(set(labels)) == len(labels) <= 10, labels
 
 
 def test_sizes_have_labels_where_they_were_measured() -> None:
-    drawn = plots.sweep([curve("x", 1e6, 2e6)])
-    assert {"8 B", "16 B"} <= set(texts(drawn))
+    plot = plots.sweep([curve("x", 1e6, 2e6)])
+    assert {"8 B", "16 B"} <= set(texts(plot))
 
 
 def test_faster_is_drawn_to_the_right() -> None:
     """A time that is halved and a rate that is doubled are the same speed-up."""
-    drawn = plots.comparison(compared(cell(0.5, "lower"), cell(2.0, "higher", 16))).image.decode()
-    marks = re.search(r'<g id="p-faster">.*?</g>\s*</g>', drawn, re.DOTALL)
+    svg = plots.comparison(compared(cell(0.5, "lower"), cell(2.0, "higher", 16))).image.decode()
+    marks = re.search(r'<g id="p-faster">.*?</g>\s*</g>', svg, re.DOTALL)
 
     assert marks is not None
     first, second = re.findall(r'<use [^>]*x="([\d.]+)"', marks[0])
@@ -119,12 +119,12 @@ def test_no_picture_is_empty(snapshot: Snapshot) -> None:
 
 def test_the_tail_of_a_distribution_is_cut_at_p999_with_a_mark() -> None:
     values = [1e-6 + k * 1e-10 for k in range(5000)]
-    drawn = plots.distribution("t", "s", {"8 B": [*values, 7e-3], "16 B": values[:100]}, {})
+    plot = plots.distribution("t", "s", {"8 B": [*values, 7e-3], "16 B": values[:100]}, {})
 
-    said = texts(drawn)
-    assert any("7.000 ms" in text for text in said)
-    assert not [text for text in said if re.fullmatch(r"[\d.]+ ms", text)], "the axis is short"
-    assert {"8 B", "16 B"} <= set(said), "names at the ends of the curves"
+    labels = texts(plot)
+    assert any("7.000 ms" in text for text in labels)
+    assert not [text for text in labels if re.fullmatch(r"[\d.]+ ms", text)], "the axis is short"
+    assert {"8 B", "16 B"} <= set(labels), "names at the ends of the curves"
     whole = texts(plots.distribution("t", "s", {"8 B": values[:100]}, {}))
     assert not [text for text in whole if "p99.9" in text]
 
@@ -144,7 +144,7 @@ def piece(alpha: float, worst: float) -> Piece:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "worst", "said"),
+    ("alpha", "worst", "note"),
     [
         (1e-6, 0.1, ""),
         (-1e-6, 0.1, "does not fit: a negative start-up time"),
@@ -152,26 +152,26 @@ def piece(alpha: float, worst: float) -> Piece:
     ],
 )
 def test_a_line_that_does_not_fit_is_said_and_not_drawn(
-    alpha: float, worst: float, said: str
+    alpha: float, worst: float, note: str
 ) -> None:
     points = tuple(FitPoint(size=8 << k, seconds=1e-6) for k in range(8))
     line = Fit(metric="m", params={}, points=points, pieces=(piece(alpha, worst),))
-    drawn = plots.Curve(name="x", summaries=(summary(8, 1e6), summary(1024, 1e8)), fit=line)
-    words = texts(plots.sweep([drawn]))
+    curve = plots.Curve(name="x", summaries=(summary(8, 1e6), summary(1024, 1e8)), fit=line)
+    words = texts(plots.sweep([curve]))
 
-    assert bool([text for text in words if said and text.endswith(said)]) == bool(said)
-    assert bool([text for text in words if text.endswith(" + size / (1.000 GB/s)")]) != bool(said)
+    assert bool([text for text in words if note and text.endswith(note)]) == bool(note)
+    assert bool([text for text in words if text.endswith(" + size / (1.000 GB/s)")]) != bool(note)
     table = fits_table([line])
-    assert ("remark" in table.columns) == bool(said)
-    assert not said or said in table.rows[0]
+    assert ("remark" in table.columns) == bool(note)
+    assert not note or note in table.rows[0]
 
 
 def test_a_line_through_its_points_fits() -> None:
     points = [summary(8 << k, (8 << k) / (1e-6 + (8 << k) / 1e9)) for k in range(8)]
-    found = fit(points)
+    line = fit(points)
 
-    assert found is not None
-    assert [one.misfit for one in found.pieces] == [""]
+    assert line is not None
+    assert [piece.misfit for piece in line.pieces] == [""]
 
 
 def test_values_beyond_their_bound_are_marked() -> None:
@@ -211,16 +211,16 @@ def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed(snapshot: Sn
             ),
         ),
     )
-    [drawn] = plots.pair_map(tests, ("a", "b", "c", "d"), verdict)
+    [plot] = plots.pair_map(tests, ("a", "b", "c", "d"), verdict)
 
-    assert "12" in drawn.title
-    snapshot(drawn.caption)
+    assert "12" in plot.title
+    snapshot(plot.caption)
     shares = _shares(tests, [0, 2, 1, 3], verdict, 1)
     assert shares[:, 2].tolist()[:2] == [0.4, 0.4]
     assert math.isnan(shares[2, 2])
     assert _lowest(shares) == 0.4  # the end of the colours: no two shares below it look alike
-    nothing = msgspec.structs.replace(verdict, reference=None)
-    assert plots.pair_map(tests, (), nothing) == ()
+    variant = msgspec.structs.replace(verdict, reference=None)
+    assert plots.pair_map(tests, (), variant) == ()
 
 
 def test_a_map_of_many_hosts_has_squares_of_several_each(snapshot: Snapshot) -> None:
@@ -228,9 +228,9 @@ def test_a_map_of_many_hosts_has_squares_of_several_each(snapshot: Snapshot) -> 
     hosts = 10_240
     tests = [PairTest(round=1, source=7, target=9, value=v) for v in (1e10, 4e9)]
     verdict = FleetVerdict(verdict="HEALTHY", rounds=1, reason=Reason(code="alike"), reference=1e10)
-    [drawn] = plots.pair_map(tests, [str(n) for n in range(hosts)], verdict)
+    [plot] = plots.pair_map(tests, [str(n) for n in range(hosts)], verdict)
 
-    snapshot(drawn.caption)
+    snapshot(plot.caption)
     shares = _shares(tests, range(hosts), verdict, 20)
     assert shares.shape == (512, 512)
     assert shares[0, 0] == 0.4
@@ -243,11 +243,11 @@ def dotted_lines(picture: plots.Picture) -> int:
 
 
 def test_a_caption_tells_values_from_launches(snapshot: Snapshot) -> None:
-    one, several = curve("one", 1e6, 2e6), curve("five", 1e6, 2e6)
+    single, several = curve("one", 1e6, 2e6), curve("five", 1e6, 2e6)
     several = msgspec.structs.replace(several, launches=5)
 
-    snapshot(plots.sweep([one, several]).caption)
-    snapshot(plots.sweep([one]).caption)
+    snapshot(plots.sweep([single, several]).caption)
+    snapshot(plots.sweep([single]).caption)
 
 
 def test_a_legend_names_what_differs_and_conditions_have_markers_of_their_own() -> None:
@@ -256,20 +256,20 @@ def test_a_legend_names_what_differs_and_conditions_have_markers_of_their_own() 
     assert differing_names(["a, b"]) == ["a, b"]
     assert differing_names(["a, b", "a"]) == ["b", "a"]
     assert len({marker(k) for k in range(len(MARKERS))}) == len(MARKERS)
-    said = texts(plots.sweep([curve(names[0], 1e6, 2e6), curve(names[1], 2e6, 3e6)]))
-    assert {"x=1", "x=2"} <= set(said)
-    assert any(text.endswith("allreduce, ranks 4") for text in said)
+    labels = texts(plots.sweep([curve(names[0], 1e6, 2e6), curve(names[1], 2e6, 3e6)]))
+    assert {"x=1", "x=2"} <= set(labels)
+    assert any(text.endswith("allreduce, ranks 4") for text in labels)
 
 
 def test_the_legend_is_below_the_axes() -> None:
     """In an SVG, y grows downwards: the legend's text is below the label of the x axis."""
-    drawn = plots.sweep([curve("named", 1e6, 2e6)]).image.decode()
+    svg = plots.sweep([curve("named", 1e6, 2e6)]).image.decode()
     places = {
         text: float(y)
-        for y, text in re.findall(r"translate\([\d.]+ ([\d.]+)\)[^>]*>([^<>]+)</text>", drawn)
+        for y, text in re.findall(r"translate\([\d.]+ ([\d.]+)\)[^>]*>([^<>]+)</text>", svg)
     } | {
         text: float(y)
-        for y, text in re.findall(r'<text [^>]*\by="([\d.]+)"[^>]*>([^<>]+)</text>', drawn)
+        for y, text in re.findall(r'<text [^>]*\by="([\d.]+)"[^>]*>([^<>]+)</text>', svg)
     }
 
     [label] = [y for text, y in places.items() if text.startswith("message size")]

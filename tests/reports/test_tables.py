@@ -51,9 +51,9 @@ def test_the_tables_as_text_and_as_markdown(snapshot: Snapshot) -> None:
     snapshot(text)
     assert "equivalent" in text.splitlines()[4]
     snapshot(markdown)
-    said = "Note: The ratio is the median of all ratios of a launch of b to a launch of a"
-    assert said in text
-    assert said in markdown
+    note = "Note: The ratio is the median of all ratios of a launch of b to a launch of a"
+    assert note in text
+    assert note in markdown
 
 
 def test_the_note_of_two_launches_is_about_their_two_medians(snapshot: Snapshot) -> None:
@@ -75,8 +75,8 @@ def test_faster_is_drawn_to_the_right(*, rate: bool) -> None:
     assert compared.cells[0].verdict == "faster"
     assert compared.cells[0].ratio == pytest.approx(faster)
     assert compared.cells[0].speedup == pytest.approx(2.0)
-    drawn = cells.rows[0][5]
-    assert drawn.index("*") > drawn.index("|")
+    strip = cells.rows[0][5]
+    assert strip.index("*") > strip.index("|")
     assert cells.columns[5] == "slower 2.00 x faster"
 
 
@@ -87,7 +87,7 @@ def test_nothing_that_differs_is_said_without_a_table(snapshot: Snapshot) -> Non
 
 
 @pytest.mark.parametrize(
-    ("ratio", "interval", "drawn"),
+    ("ratio", "interval", "strip"),
     [
         (None, None, "..........|.........."),
         (1.0, (1.0, 1.0), "..........*.........."),
@@ -97,6 +97,6 @@ def test_nothing_that_differs_is_said_without_a_table(snapshot: Snapshot) -> Non
     ],
 )
 def test_a_strip_shows_where_an_interval_lies(
-    ratio: float | None, interval: tuple[float, float] | None, drawn: str
+    ratio: float | None, interval: tuple[float, float] | None, strip: str
 ) -> None:
-    assert interval_strip(ratio, interval, 1.0) == drawn
+    assert interval_strip(ratio, interval, 1.0) == strip

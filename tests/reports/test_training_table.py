@@ -42,15 +42,15 @@ def table(rates: Mapping[int, float], **more: float) -> Table:
 def test_it_says_what_scaling_says_of_the_published_table() -> None:
     """Document 002's rates on real data; computed efficiencies, not those it prints."""
     text = (ROOT / "examples" / "ddl_scaling.md").read_text()
-    published = next(one for one in series(text) if "Real data" in one.name)
-    found = table({t.ranks: t.rate for t in published.throughputs})
+    published = next(curve for curve in series(text) if "Real data" in curve.name)
+    result = table({t.ranks: t.rate for t in published.throughputs})
 
-    assert [row[0] for row in found.rows] == ["1", "2", "4", "8", "16"]
-    assert [row[3] for row in found.rows] == ["100.0%", "94.2%", "77.9%", "75.7%", "71.2%"]
-    assert [row[1] for row in found.rows][:2] == ["226 samples/s", "452 samples/s"]
-    assert [row[5] for row in found.rows] == ["", "", "SLOW", "SLOW", "SLOW"]
-    assert {row[4] for row in found.rows} == {"80%"}
-    assert found.rows[4][6] == "verdict of 16"
+    assert [row[0] for row in result.rows] == ["1", "2", "4", "8", "16"]
+    assert [row[3] for row in result.rows] == ["100.0%", "94.2%", "77.9%", "75.7%", "71.2%"]
+    assert [row[1] for row in result.rows][:2] == ["226 samples/s", "452 samples/s"]
+    assert [row[5] for row in result.rows] == ["", "", "SLOW", "SLOW", "SLOW"]
+    assert {row[4] for row in result.rows} == {"80%"}
+    assert result.rows[4][6] == "verdict of 16"
 
 
 def test_with_a_link_a_row_is_flagged_only_below_what_the_link_allows(snapshot: Snapshot) -> None:
@@ -65,10 +65,10 @@ def test_with_a_link_a_row_is_flagged_only_below_what_the_link_allows(snapshot: 
 
 
 def test_gpus_have_a_column_of_how_busy_they_were() -> None:
-    found = training_table({1: (trained(188, 83.0), ""), 2: (trained(376), "")}, 128)
+    result = training_table({1: (trained(188, 83.0), ""), 2: (trained(376), "")}, 128)
 
-    assert found.columns[5] == "GPU busy"
-    assert [row[5] for row in found.rows] == ["83%", ""]
+    assert result.columns[5] == "GPU busy"
+    assert [row[5] for row in result.rows] == ["83%", ""]
     assert "GPU busy" not in table({1: 188.0}).columns
 
 
@@ -90,12 +90,12 @@ def test_two_networks_have_each_their_efficiency() -> None:
         )
         for ranks, (calico, host) in rates.items()
     }  # fmt: skip
-    shown = conditions_table(compared)
+    result = conditions_table(compared)
 
-    assert shown.columns[1::2][:2] == ("Calico", "Host")
-    assert [row[2] for row in shown.rows] == ["100.0%", "96.4%", "74.1%", "70.5%"]
-    assert [row[4] for row in shown.rows] == ["100.0%", "99.1%", "86.8%", "80.0%"]
-    assert [row[5] for row in shown.rows] == ["1.000", "1.028", "1.172", "1.135"]
+    assert result.columns[1::2][:2] == ("Calico", "Host")
+    assert [row[2] for row in result.rows] == ["100.0%", "96.4%", "74.1%", "70.5%"]
+    assert [row[4] for row in result.rows] == ["100.0%", "99.1%", "86.8%", "80.0%"]
+    assert [row[5] for row in result.rows] == ["1.000", "1.028", "1.172", "1.135"]
 
 
 def test_a_run_without_a_rate_is_refused(snapshot: Snapshot) -> None:
