@@ -46,7 +46,7 @@ def times(name: str, *medians: float, rate: bool = False) -> Side:
     return side(name, *([summary(median, rate=rate)] for median in medians))
 
 
-def simulated(
+def draw_side(
     rng: np.random.Generator, *, launches: int = 5, times: float = 1.0, cells: int = 1
 ) -> Side:
     """Launch by launch, with an effect of the launch, skewed values and outliers."""
@@ -115,7 +115,7 @@ def test_fewer_than_five_launches_have_no_verdict(launches: int) -> None:
 
 def test_two_launches_have_an_interval_and_a_warning() -> None:
     rng = np.random.default_rng(1)
-    first, second = simulated(rng, launches=1), simulated(rng, launches=1, times=2.0)
+    first, second = draw_side(rng, launches=1), draw_side(rng, launches=1, times=2.0)
     comparison = compare(first, second)
     [cell] = comparison.cells
 
@@ -130,7 +130,7 @@ def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
     """The whole comparison, whatever the number of its cells: 5 % of the time, if that."""
     rng = np.random.default_rng(20180626)
     trials = 200
-    pairs = [(simulated(rng, cells=cells), simulated(rng, cells=cells)) for _ in range(trials)]
+    pairs = [(draw_side(rng, cells=cells), draw_side(rng, cells=cells)) for _ in range(trials)]
 
     def wrong(threshold: float) -> int:
         words = (set(verdicts(compare(*pair, threshold))) for pair in pairs)
@@ -161,7 +161,7 @@ def test_equal_conditions_on_a_noisy_machine_with_a_coarse_clock() -> None:
 def test_a_run_compared_with_itself_is_not_different() -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
-        run = simulated(rng)
+        run = draw_side(rng)
         assert set(verdicts(compare(run, run))) <= {"equivalent", "inconclusive"}
 
 
@@ -169,7 +169,7 @@ def test_a_run_compared_with_itself_is_not_different() -> None:
 def test_a_shift_of_5_percent_is_found_given_enough_launches() -> None:
     rng = np.random.default_rng(20180626)
     words = [
-        verdicts(compare(simulated(rng, launches=8), simulated(rng, launches=8, times=1.05)))[0]
+        verdicts(compare(draw_side(rng, launches=8), draw_side(rng, launches=8, times=1.05)))[0]
         for _ in range(60)
     ]
 
@@ -181,7 +181,7 @@ def test_a_shift_of_5_percent_is_found_given_enough_launches() -> None:
 def test_what_is_equal_is_called_so_given_enough_launches() -> None:
     rng = np.random.default_rng(20180626)
     words = [
-        verdicts(compare(simulated(rng, launches=8), simulated(rng, launches=8)))[0]
+        verdicts(compare(draw_side(rng, launches=8), draw_side(rng, launches=8)))[0]
         for _ in range(60)
     ]
 
@@ -220,11 +220,11 @@ def test_other_definitions_are_other_metrics() -> None:
 def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
     """Faster or slower, it may be far from what is possible."""
 
-    def bounded(name: str, *shares: float | None) -> Side:
+    def bound_side(name: str, *shares: float | None) -> Side:
         summaries = (msgspec.structs.replace(summary(1.0), share=share) for share in shares)
         return side(name, *([s] for s in summaries))
 
-    comparison = compare(bounded("a", 0.5, 0.6, 0.9), bounded("b", 0.5, None))
+    comparison = compare(bound_side("a", 0.5, 0.6, 0.9), bound_side("b", 0.5, None))
     [cell] = comparison.cells
     _, table = comparison_tables(comparison)
 
@@ -259,11 +259,11 @@ def test_launches_that_were_not_in_turn_are_said_to_be() -> None:
             name=name, launches=tuple(Launch(record=r, summaries=(summary(1.0),)) for r in records)
         )
 
-    apart = compare(side_at("a", 1, 2, 3, 4, 5), side_at("b", 6, 7, 8, 9, 10))
+    in_sequence = compare(side_at("a", 1, 2, 3, 4, 5), side_at("b", 6, 7, 8, 9, 10))
     in_turn = compare(side_at("a", 1, 4, 5, 8, 9), side_at("b", 2, 3, 6, 7, 10))
     few = compare(side_at("a", 1, 2), side_at("b", 3, 4))
 
-    assert [note.kind for note in apart.notes] == ["in_sequence"]
+    assert [note.kind for note in in_sequence.notes] == ["in_sequence"]
     assert (in_turn.notes, few.notes) == ((), ())
 
 

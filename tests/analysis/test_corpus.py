@@ -46,7 +46,7 @@ def summary(result: PublishedResult, value: float | None = None) -> Summary:
     return with_hardware_bound(bare, definition, hardware.find(result.run.hardware))
 
 
-def judged(result: PublishedResult, results: list[PublishedResult]) -> str:
+def judge(result: PublishedResult, results: list[PublishedResult]) -> str:
     definition = published.definitions()[result.run.definition]
     platform = hardware.find(result.run.hardware)
     point = summary(result)
@@ -153,7 +153,7 @@ def test_each_entry_is_normal_beside_the_others_of_its_hardware() -> None:
         platform = hardware.find(result.run.hardware)
         match = compare(summary(result), definition, platform, peers)
         if result.run.grade in published.USUAL and not result.run.settings and match and match.runs:
-            words[result.id] = judged(result, peers)
+            words[result.id] = judge(result, peers)
 
     normal = [id_ for id_, word in words.items() if word == "normal"]
     assert len(words) >= 40
@@ -168,7 +168,7 @@ def test_what_others_do_not_confirm_is_low_and_what_they_confirm_is_not() -> Non
         if result.run.id.startswith("p6-b200-bibw-") and result.run.grade == "A"
     ]
     words = {
-        id_: judged(published.find(id_), list(published.results()))
+        id_: judge(published.find(id_), list(published.results()))
         for id_ in (*confirmed, "c2d-bw-gce-10@4MiB")
     }
 

@@ -151,7 +151,7 @@ def efficiencies(text: str) -> dict[str, list[float]]:
     return {item.name: [round(100 * row.efficiency, 1) for row in item.rows] for item in results}
 
 
-def flagged(text: str) -> dict[str, list[int]]:
+def misfits(text: str) -> dict[str, list[int]]:
     results = [scaling(item) for item in series(text)]
     return {item.name: [row.ranks for row in item.rows if not row.follows] for item in results}
 
@@ -170,7 +170,7 @@ def flagged(text: str) -> dict[str, list[int]]:
 def test_the_three_tables_of_the_founding_document(page: Path) -> None:
     text = page.read_text()
     shares = efficiencies(text)
-    wrong = flagged(text)
+    wrong = misfits(text)
     real = next(name for name in shares if "real data" in name.lower())
     calico = next(name for name in shares if name.endswith("Calico"))
     host = next(name for name in shares if name.endswith("Host"))

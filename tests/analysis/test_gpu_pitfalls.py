@@ -52,7 +52,7 @@ def test_nccl_over_tcp_below_what_iperf_carried(
 
 
 @pytest.mark.parametrize(
-    ("hardware", "used", "sure"),
+    ("hardware", "transport", "sure"),
     [
         ("a3-ultragpu-8g", "Socket", "certain"),
         ("a3-megagpu-8g", "Socket", "certain"),
@@ -64,13 +64,13 @@ def test_nccl_over_tcp_below_what_iperf_carried(
     ],
 )
 def test_the_log_proves_whether_nccl_uses_the_plug_in_of_googles_types(
-    hardware: str, used: str, sure: str, look: Look
+    hardware: str, transport: str, sure: str, look: Look
 ) -> None:
     """`Using network gIB`: Google, "Collect and understand NCCL/gIB logs"; the others: captures.
 
     FasTrak's and TCPX's are quoted in public notes on a3-megagpu-8g and a3-highgpu-8g.
     """
-    finding = gpus.on_sockets(look(nccl(f"NET/{used}/0/GDRDMA", network_=used), hardware))
+    finding = gpus.on_sockets(look(nccl(f"NET/{transport}/0/GDRDMA", network_=transport), hardware))
 
     assert (finding.confidence if finding else "") == sure
     assert finding is None or finding.name == (hardware if sure == "certain" else "")

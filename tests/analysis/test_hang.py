@@ -142,7 +142,7 @@ def test_nothing_known_is_unknown_and_nobody_waiting_is_moving() -> None:
     assert diagnose(ranks).verdict == "unknown"  # they may wait for a message, or not at all
 
 
-def recorded(pattern: str) -> list[Snapshot]:
+def read_looks(pattern: str) -> list[Snapshot]:
     """Read real dumps of torch 2.13 and gloo: two looks at each."""
     snapshots: list[Snapshot] = []
     for path in sorted(DUMPS.glob(pattern)):
@@ -169,7 +169,7 @@ def recorded(pattern: str) -> list[Snapshot]:
     ],
 )
 def test_real_dumps_name_the_rank(pattern: str, kind: str, rank: int) -> None:
-    answer = diagnose(recorded(pattern))
+    answer = diagnose(read_looks(pattern))
     assert answer.verdict == "hung"
     assert answer.cause is not None
     assert answer.cause.kind == kind
@@ -177,7 +177,7 @@ def test_real_dumps_name_the_rank(pattern: str, kind: str, rank: int) -> None:
 
 
 def test_the_stack_says_what_a_rank_does_instead() -> None:
-    answer = diagnose(recorded("lock-2*"))
+    answer = diagnose(read_looks("lock-2*"))
     assert answer.cause is not None
     frame = answer.cause.stragglers[0].frame
     assert frame is not None
@@ -280,7 +280,7 @@ LOADER = "_next_data /x/site-packages/torch/utils/data/dataloader.py"
 
 
 @pytest.mark.parametrize(
-    ("does", "kind"),
+    ("activity", "kind"),
     [
         ({"state": "sleeping", "wchan": "wait_bit", "kernel": ("wait_bit", "nfs_read")}, "input"),
         ({"state": "sleeping", "wchan": "nfs_wait_bit"}, "input"),
@@ -316,12 +316,12 @@ LOADER = "_next_data /x/site-packages/torch/utils/data/dataloader.py"
         ({"stack": stack(MAIN)}, "absent"),
     ],
 )
-def test_what_a_rank_does_instead_is_the_cause(does: dict[str, Any], kind: str) -> None:
+def test_what_a_rank_does_instead_is_the_cause(activity: dict[str, Any], kind: str) -> None:
     """Of the rank that is late; of those that wait for it, the same is no cause."""
     kinds = {"input": "slow_input", "lock": "deadlock", "full": "disk_full"}
     ranks = job(4, 0.1, 50, waits=60)
-    late = absent(ranks[1], **does)
-    waits = [msgspec.structs.replace(rank, **does) for rank in (ranks[0], *ranks[2:])]
+    late = absent(ranks[1], **activity)
+    waits = [msgspec.structs.replace(rank, **activity) for rank in (ranks[0], *ranks[2:])]
 
     answers = [diagnose([ranks[0], late, *ranks[2:]]), diagnose([absent(ranks[1]), *waits])]
 
@@ -329,7 +329,7 @@ def test_what_a_rank_does_instead_is_the_cause(does: dict[str, Any], kind: str) 
     assert [cause.kind for cause in causes] == [kinds.get(kind, "rank_absent"), "rank_absent"]
     assert [[straggler.rank for straggler in cause.stragglers] for cause in causes] == [[1], [1]]
     frame = causes[0].stragglers[0].frame  # of the program, not of a library
-    assert not does.get("stack") or (frame and frame.file.startswith("/job/"))
+    assert not activity.get("stack") or (frame and frame.file.startswith("/job/"))
 
 
 @pytest.mark.parametrize("hours", [-8, 0, 5.5])

@@ -157,9 +157,9 @@ def test_a_summary_gets_its_share_as_a_rate_and_as_a_time() -> None:
 
 
 def test_a_bound_that_is_there_stays() -> None:
-    had = msgspec.structs.replace(summary(osu.BANDWIDTH, 1e9, hosts=2), bound=2e9, share=0.5)
+    point = msgspec.structs.replace(summary(osu.BANDWIDTH, 1e9, hosts=2), bound=2e9, share=0.5)
 
-    assert with_hardware_bound(had, osu.BANDWIDTH, P4D) == had
+    assert with_hardware_bound(point, osu.BANDWIDTH, P4D) == point
 
 
 def test_a_bound_says_direction_and_source() -> None:

@@ -64,13 +64,13 @@ def test_what_else_runs_on_a_host_is_seen_beside_its_ranks(
 
 def test_what_ran_before_ranks_competed_with_it_counts_too() -> None:
     """The ranks had 0.4 processors each of 2: they may be 2.5 times slower, and no more."""
-    during = ProcessorTimes(took=10.0, processors=2, used=20.0, own=4.0)
+    load = ProcessorTimes(took=10.0, processors=2, used=20.0, own=4.0)
     before = ProcessorTimes(took=0.25, processors=2, used=0.475)
     finding = hosts.other_load(
         facts(
             hosts=(host("a"),),
             processes=tuple(
-                RankProcess(rank=n, host="a", boot="x", times=during, before=before) for n in (0, 1)
+                RankProcess(rank=n, host="a", boot="x", times=load, before=before) for n in (0, 1)
             ),
         )
     )
@@ -130,16 +130,16 @@ def test_hosts_of_one_kernel_share_its_cores() -> None:
     """As those of the lab, and containers."""
     run = bound((0,), (0,))
     first, second = run.processes
-    apart = msgspec.structs.replace(second, host="b")
-    elsewhere = msgspec.structs.replace(apart, boot="y")
-    finding = hosts.shared_core(msgspec.structs.replace(run, processes=(first, apart)))
+    moved_rank = msgspec.structs.replace(second, host="b")
+    elsewhere = msgspec.structs.replace(moved_rank, boot="y")
+    finding = hosts.shared_core(msgspec.structs.replace(run, processes=(first, moved_rank)))
 
     assert finding is not None
-    assert finding.ranks == (first, apart)
+    assert finding.ranks == (first, moved_rank)
     assert not hosts.shared_core(msgspec.structs.replace(run, processes=(first, elsewhere)))
 
 
-def shaped(**words: object) -> Summary:
+def reshape(**words: object) -> Summary:
     whole = {
         "minimum": 1.0,
         "p25": 1.0,
@@ -156,18 +156,18 @@ def shaped(**words: object) -> Summary:
 
 
 def test_what_got_slower_while_it_ran() -> None:
-    fell = hosts.burst_credits(facts(shaped(drift=-0.4, drifts=True), instance="t3.large"))
+    fell = hosts.burst_credits(facts(reshape(drift=-0.4, drifts=True), instance="t3.large"))
 
     assert fell is not None
     assert fell.confidence == "likely"
     assert fell.name == "t3.large"
-    assert hosts.burst_credits(facts(shaped(drift=0.4, drifts=True))) is None  # it got faster
-    assert hosts.burst_credits(facts(shaped(), instance="t3.large")) is None
+    assert hosts.burst_credits(facts(reshape(drift=0.4, drifts=True))) is None  # it got faster
+    assert hosts.burst_credits(facts(reshape(), instance="t3.large")) is None
 
 
 def test_threads_that_share_cores(look: Look) -> None:
     results = look("Thread(s) per core:   2\n").results
 
-    assert hosts.hyper_threads(facts(shaped(tail=3.0), results=results)) is not None
-    assert hosts.hyper_threads(facts(shaped(tail=1.1), results=results)) is None
-    assert hosts.hyper_threads(facts(shaped(tail=3.0))) is None
+    assert hosts.hyper_threads(facts(reshape(tail=3.0), results=results)) is not None
+    assert hosts.hyper_threads(facts(reshape(tail=1.1), results=results)) is None
+    assert hosts.hyper_threads(facts(reshape(tail=3.0))) is None

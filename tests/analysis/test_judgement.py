@@ -72,8 +72,8 @@ def step(purpose: Purpose, command: str) -> Advice:
 
 
 def again(benchmark: str, flags: str = "") -> Advice:
-    where = "mine --provider lab --hosts 2"
-    return step("measure", f"cluster bench {benchmark} {where} {flags}")
+    options = "mine --provider lab --hosts 2"
+    return step("measure", f"cluster bench {benchmark} {options} {flags}")
 
 
 def bind(link: Link, *rows: Summary) -> list[Summary]:
@@ -205,12 +205,12 @@ def test_next_is_measured_what_is_lacking_and_never_the_same_again(
     summaries: list[Summary], hosts: int, next_step: str
 ) -> None:
     definitions = record().definitions
-    used = {s.definition: definitions[s.definition] for s in summaries}
-    judged = judge(summaries, record(hosts, definitions=used))
+    metrics = {s.definition: definitions[s.definition] for s in summaries}
+    result = judge(summaries, record(hosts, definitions=metrics))
 
-    assert judged.word == "unknown"
-    assert judged.next_step is not None
-    assert shlex.join(judged.next_step.command) == f"cluster bench p2p {next_step}"
+    assert result.word == "unknown"
+    assert result.next_step is not None
+    assert shlex.join(result.next_step.command) == f"cluster bench p2p {next_step}"
 
 
 def test_the_next_step_of_a_batch_job_is_a_batch_script() -> None:

@@ -15,13 +15,13 @@ from tests.plain_values import plain_summary
 from tests.snapshots import Snapshot
 
 
-def launched(median: float, **changes: object) -> tuple[Summary, ...]:
+def launch(median: float, **changes: object) -> tuple[Summary, ...]:
     words = {"params": {"size": 8}, "n": 10_000, "ci": (median, median), **changes}
     return (plain_summary(median, LATENCY, **words),)
 
 
-MODES = pool_launches([launched(m) for m in (110e-9, 400e-9, 112e-9)])
-STEADY = pool_launches([launched(m) for m in (110e-9, 111e-9, 112e-9)])
+MODES = pool_launches([launch(m) for m in (110e-9, 400e-9, 112e-9)])
+STEADY = pool_launches([launch(m) for m in (110e-9, 111e-9, 112e-9)])
 
 
 def facts(*, virtual: bool = False, cores: int = 2) -> Facts:
@@ -32,13 +32,13 @@ def facts(*, virtual: bool = False, cores: int = 2) -> Facts:
 def test_the_spread_is_of_the_medians_of_launches() -> None:
     assert MODES[0].median == pytest.approx(112e-9)
     assert spread(MODES[0]) == pytest.approx(290 / 112)
-    assert spread(launched(110e-9)[0]) is None, "one launch has none"
+    assert spread(launch(110e-9)[0]) is None, "one launch has none"
 
 
 def test_three_launches_have_no_interval_and_six_have_one() -> None:
     """P(all six on one side of the median) = 2 / 64: with six, the extremes are a 95% interval."""
     assert MODES[0].ci is None
-    six = pool_launches([launched(m * 1e-9) for m in (110, 400, 112, 111, 420, 113)])
+    six = pool_launches([launch(m * 1e-9) for m in (110, 400, 112, 111, 420, 113)])
 
     assert six[0].ci == pytest.approx((110e-9, 420e-9))
     assert "--launches 6" in " ".join(launch_notes(MODES, 3, 2, [facts()]))
@@ -69,7 +69,7 @@ def test_launches_that_differ_are_named_with_their_likeliest_cause(
 def test_bounds_that_differ_from_launch_to_launch_give_the_middle_one() -> None:
     bounds = (10e9, 12e9, 20e9)
     pooled = pool_launches(
-        [launched(6e9, unit="B/s", better="higher", bound=b, share=6e9 / b) for b in bounds]
+        [launch(6e9, unit="B/s", better="higher", bound=b, share=6e9 / b) for b in bounds]
     )
 
     assert pooled[0].bound == 12e9

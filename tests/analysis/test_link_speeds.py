@@ -45,7 +45,7 @@ def test_a_slot_that_says_nothing_has_no_figure(slot: str) -> None:
 
 def test_nvlinks_carry_what_is_published_and_more_than_was_measured() -> None:
     """V100: 24.3 GB/s over one, 48.5 over two; 396 of 450 on H200: measuring.md, sections 3, 4."""
-    for architecture, links, wanted, measured in (
+    for architecture, links, value, rate in (
         ("Pascal", 4, 80e9, 0.0),
         ("Volta", 1, 25e9, 24.3e9),
         ("Volta", 2, 50e9, 48.5e9),
@@ -55,14 +55,14 @@ def test_nvlinks_carry_what_is_published_and_more_than_was_measured() -> None:
     ):
         figure = nvlink(architecture, links)
         assert figure
-        assert figure.rate == wanted > measured
+        assert figure.rate == value > rate
     assert nvlink("Kepler", 4) is None
     assert nvlink("Volta", 0) is None
 
 
 def test_every_figure_says_where_it_is_from() -> None:
     assert all(figure.source for figure in LANES.values())
-    assert all(listed.source for listed in listed_nvlinks().values())
+    assert all(entry.source for entry in listed_nvlinks().values())
 
 
 def interface(**words: Any) -> Interface:

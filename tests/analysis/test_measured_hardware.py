@@ -18,7 +18,7 @@ NETWORK = Route(links=(Link(rate=1.25e9, source="of two hosts"),) * 2)  # it bou
 GEN5 = 128 / 130 * 32e9 / 8 * 16  # bytes per second
 
 
-def examined(slot: str = "32.0 GT/s PCIe x16", gpu: int = 0) -> list[Measurement]:
+def examine(slot: str = "32.0 GT/s PCIe x16", gpu: int = 0) -> list[Measurement]:
     point: dict[str, Scalar] = {"gpu": gpu, "model": "NVIDIA H200"}
     return [
         plain_series(definitions.LINK, GEN5, {**point, "slot": slot}),
@@ -26,15 +26,15 @@ def examined(slot: str = "32.0 GT/s PCIe x16", gpu: int = 0) -> list[Measurement
     ]
 
 
-def bounded(metric: Definition, seconds: float, size: int, point: dict[str, Scalar]) -> Summary:
+def bind(metric: Definition, seconds: float, size: int, point: dict[str, Scalar]) -> Summary:
     series = [plain_series(metric, seconds, point, size)]
     [result] = summarize(series, [metric], NETWORK)
-    return with_hardware_bound(result, metric, of_measured(examined()))
+    return with_hardware_bound(result, metric, of_measured(examine()))
 
 
 def test_a_copy_to_the_gpu_is_held_against_the_link_in_use() -> None:
     point: dict[str, Scalar] = {"gpu": 0, "numa": 0, "size": GIB, "memory": "pinned"}
-    result = bounded(definitions.HOST_TO_GPU, GIB / 55.4e9, GIB, point)
+    result = bind(definitions.HOST_TO_GPU, GIB / 55.4e9, GIB, point)
 
     assert result.bound == pytest.approx(GEN5)
     assert result.share == pytest.approx(55.4e9 / GEN5)
@@ -44,13 +44,13 @@ def test_a_copy_to_the_gpu_is_held_against_the_link_in_use() -> None:
 
 
 def test_both_ways_have_twice_the_bound() -> None:
-    result = bounded(definitions.BOTH_WAYS, 2 * GIB / 100e9, 2 * GIB, {"gpu": 0, "size": GIB})
+    result = bind(definitions.BOTH_WAYS, 2 * GIB / 100e9, 2 * GIB, {"gpu": 0, "size": GIB})
 
     assert result.bound == pytest.approx(2 * GEN5)
 
 
 def test_a_copy_within_the_gpu_reads_and_writes() -> None:
-    result = bounded(definitions.WITHIN_GPU, 2 * GIB / 4.3e12, 2 * GIB, {"gpu": 0, "size": GIB})
+    result = bind(definitions.WITHIN_GPU, 2 * GIB / 4.3e12, 2 * GIB, {"gpu": 0, "size": GIB})
 
     assert result.bound == pytest.approx(4814e9)
     assert result.limit is not None
@@ -59,7 +59,7 @@ def test_a_copy_within_the_gpu_reads_and_writes() -> None:
 
 
 def test_what_is_usual_comes_from_published_results() -> None:
-    hardware = of_measured(examined())
+    hardware = of_measured(examine())
     assert hardware is not None
     point: dict[str, Scalar] = {"size": GIB, "memory": "pinned"}
 
@@ -70,7 +70,7 @@ def test_what_is_usual_comes_from_published_results() -> None:
 
 
 def test_gpus_with_different_links_have_no_common_bound() -> None:
-    hardware = of_measured([*examined(), *examined("16.0 GT/s PCIe x8", gpu=1)])
+    hardware = of_measured([*examine(), *examine("16.0 GT/s PCIe x8", gpu=1)])
 
     assert hardware is not None
     assert hardware.bus is None

@@ -19,11 +19,11 @@ def test_the_ranks_reach_95_percent_and_no_narrower_pair_does(n: int) -> None:
     ranks = median_interval_ranks(n)
     assert ranks is not None
     low, high = ranks
-    same = coverages(n, high - low)
+    coverage_by_ranks = coverages(n, high - low)
     narrower = coverages(n, high - low - 1)
 
-    assert 100 * same[ranks] >= 95 * 2**n
-    assert same[ranks] == max(same.values())
+    assert 100 * coverage_by_ranks[ranks] >= 95 * 2**n
+    assert coverage_by_ranks[ranks] == max(coverage_by_ranks.values())
     assert all(100 * coverage < 95 * 2**n for coverage in narrower.values())
 
 

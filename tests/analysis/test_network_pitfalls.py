@@ -35,7 +35,7 @@ def test_links_that_have_no_effect(look: Look) -> None:
     assert network.links_without_effect(evidence) is None
 
 
-def connected(links: int, setting: str) -> Evidence:
+def connect(links: int, setting: str) -> Evidence:
     """Return a run of two ranks on two hosts that have so many TCP connections."""
     ends = [(f"10.0.0.1:{4000 + n}", "10.0.0.2:1024") for n in range(links)]
     other = Connection(here="10.0.0.1:22", there="10.0.0.9:5000")  # to nobody that we know
@@ -63,13 +63,13 @@ def connected(links: int, setting: str) -> Evidence:
     ],
 )
 def test_links_that_are_not_there(links: int, setting: str, *, short: bool) -> None:
-    finding = network.links_without_effect(connected(links, setting))
+    finding = network.links_without_effect(connect(links, setting))
 
     figures = finding and (finding.names, finding.count, finding.name, finding.confidence)
     assert figures == ((("0", "1"), links, setting, "certain") if short else None)
 
 
-def crossed(benchmark: str, metric: str, share: float, size: int = 4_000_000) -> Evidence:
+def cross(benchmark: str, metric: str, share: float, size: int = 4_000_000) -> Evidence:
     """Return what a run of ours moved between two hosts, and its share of the bound."""
     definition = msgspec.structs.replace(ONE_WAY, benchmark=benchmark, metric=metric)
     result = msgspec.structs.replace(
@@ -78,7 +78,7 @@ def crossed(benchmark: str, metric: str, share: float, size: int = 4_000_000) ->
     return Evidence(summaries=(result,), definitions={definition.id: definition})
 
 
-def joined(*parts: Evidence, **variables: str) -> Evidence:
+def join(*parts: Evidence, **variables: str) -> Evidence:
     return Evidence(
         summaries=tuple(s for part in parts for s in part.summaries),
         definitions={k: v for part in parts for k, v in part.definitions.items()},
@@ -94,19 +94,19 @@ def joined(*parts: Evidence, **variables: str) -> Evidence:
     ],
 )
 def test_directions_that_wait_for_each_other(way: tuple[str, str], pair: tuple[str, str]) -> None:
-    alone = crossed(*way, 0.99)
-    finding = network.directions_wait(joined(alone, crossed(*pair, 0.52)))
+    alone = cross(*way, 0.99)
+    finding = network.directions_wait(join(alone, cross(*pair, 0.52)))
 
     assert finding is not None
     assert finding.series is not None
     assert (finding.series.metric, finding.series.share, finding.share) == (pair[1], 0.52, 0.99)
     silent = (
-        joined(alone, crossed(*pair, 0.97)),
-        joined(crossed(*way, 0.6), crossed(*pair, 0.52)),  # all is slow
-        joined(crossed(*pair, 0.52)),
-        joined(alone, crossed(*pair, 0.52, size=8192)),  # sent without asking
-        joined(alone, crossed(*pair, 0.52), OMPI_MCA_btl_tcp_eager_limit="33554432"),
-        joined(alone, crossed("collectives", "reduce_scatter", 0.33)),  # the algorithm's
+        join(alone, cross(*pair, 0.97)),
+        join(cross(*way, 0.6), cross(*pair, 0.52)),  # all is slow
+        join(cross(*pair, 0.52)),
+        join(alone, cross(*pair, 0.52, size=8192)),  # sent without asking
+        join(alone, cross(*pair, 0.52), OMPI_MCA_btl_tcp_eager_limit="33554432"),
+        join(alone, cross("collectives", "reduce_scatter", 0.33)),  # the algorithm's
     )
     assert [network.directions_wait(evidence) for evidence in silent] == [None] * len(silent)
 

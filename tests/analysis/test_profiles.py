@@ -153,8 +153,8 @@ def test_ranks_that_wait_for_one(snapshot: Snapshot) -> None:
     snapshot(says(profile)["imbalance"])
     snapshot(how(profile, "imbalance"))
     snapshot(says(profile)["waiting"])
-    even = tuple(TaskTimes(rank=n, communication=8.0, elapsed=20.0) for n in range(4))
-    assert "imbalance" not in says(job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=even)))
+    times = tuple(TaskTimes(rank=n, communication=8.0, elapsed=20.0) for n in range(4))
+    assert "imbalance" not in says(job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=times)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from cluster.core.model.results.measurements import Definition, Factor, Measurem
 
 
 @pytest.mark.parametrize(
-    ("word", "n", "wanted"),
+    ("word", "n", "value"),
     [
         ("", 4, 1.0),
         ("1", 4, 1.0),
@@ -21,8 +21,8 @@ from cluster.core.model.results.measurements import Definition, Factor, Measurem
         ("2(n-1)/n", 1, 0.0),
     ],
 )
-def test_the_factors_of_nccl_tests(word: Factor, n: int, wanted: float) -> None:
-    assert factor(word, n) == pytest.approx(wanted)
+def test_the_factors_of_nccl_tests(word: Factor, n: int, value: float) -> None:
+    assert factor(word, n) == pytest.approx(value)
 
 
 def measure(definition: Definition, seconds: float, size: int, ranks: int) -> list[Measurement]:

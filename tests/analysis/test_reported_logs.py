@@ -20,7 +20,7 @@ from cluster.runs.run import judge_launches
 TWO_HOSTS = "nic=100gbit,rdma=yes"
 
 
-def judged(
+def judge(
     text: str, hardware: str = "", hosts: int = 0, operation: str = ""
 ) -> tuple[Judgement, tuple[Sign, ...]]:
     platform = find(hardware) if hardware else None
@@ -68,7 +68,7 @@ FALLING = ((256 * KIB, 36400.0), (512 * KIB, 29000.0), (MIB, 24800.0), (4 * MIB,
 def test_one_point_decides_and_no_limit_is_certain_without_participants(
     text: str, word: str, share: float, confidence: str | None
 ) -> None:
-    result, findings = judged(text, TWO_HOSTS, hosts=2)
+    result, findings = judge(text, TWO_HOSTS, hosts=2)
     (verdict,) = (v for v in result.verdicts if v.unit == "B/s")
     signs = [sign for sign in findings if isinstance(sign, AboveLimit)]
 
@@ -98,7 +98,7 @@ def all_reduce(*rows: tuple[int, float]) -> str:
 def test_a_collapse_is_judged_whatever_its_size(hardware: str, sizes: tuple[int, int]) -> None:
     small, large = (size * MIB for size in sizes)
     text = all_reduce((small, 5.0), (large, 0.9))
-    result, _ = judged(text, hardware, hosts=2 if hardware else 0)
+    result, _ = judge(text, hardware, hosts=2 if hardware else 0)
     falls = [v for v in result.verdicts if v.metric == "busbw"]
 
     assert result.word == "low"
@@ -117,13 +117,13 @@ def test_operations_with_one_factor_have_the_limit_that_all_of_them_have() -> No
         for n in range(8)
     )
     text = all_reduce((512 * MIB, 300.0)).replace("525.0", "300.0").replace("#\n", f"#\n{ranks}")
-    result, _ = judged(text)
+    result, _ = judge(text)
     (bus,) = (v for v in result.verdicts if v.metric == "busbw")
 
     assert (bus.word, bus.bound) == ("plausible", 450e9)
-    contradicted, _ = judged(text, operation="all_gather")
+    contradicted, _ = judge(text, operation="all_gather")
     assert [v.bound for v in contradicted.verdicts if v.metric == "busbw"] == [450e9]
-    assert {v.params["operation"] for v in judged(text, operation="reduce")[0].verdicts} == {
+    assert {v.params["operation"] for v in judge(text, operation="reduce")[0].verdicts} == {
         "reduce"
     }
 
@@ -131,7 +131,7 @@ def test_operations_with_one_factor_have_the_limit_that_all_of_them_have() -> No
 def test_a_board_that_is_not_listed_is_named_and_its_figures_are_asked_for() -> None:
     board = "#  Rank 0 Group 0 Pid 9 on n1 device 0 [0x10] NVIDIA GeForce RTX 3060\n"
     board += board.replace("Rank 0", "Rank 1").replace("device 0", "device 1")
-    result, _ = judged(
+    result, _ = judge(
         all_reduce((512 * MIB, 5.0)).replace("8.75", "5.0").replace("#\n", f"#\n{board}")
     )
 
@@ -216,7 +216,7 @@ OTHERS = (
 
 @pytest.mark.parametrize(("kind", "line"), OTHERS)
 def test_a_failure_in_other_words_has_the_same_finding(kind: str, line: str) -> None:
-    result, findings = judged(f"hello\nTraceback (most recent call last):\n{line}\n{EPILOGUE}")
+    result, findings = judge(f"hello\nTraceback (most recent call last):\n{line}\n{EPILOGUE}")
     (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
     assert (result.word, cause.kind, cause.line) == ("failed", kind, 3)
@@ -227,7 +227,7 @@ def test_a_failure_in_other_words_has_the_same_finding(kind: str, line: str) -> 
 def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
     lines = f"hello\n{FAILURES[kind]}\n{EPILOGUE}".splitlines()
     text = "".join(f"{PREFIXES[prefix]}{line}\n" for line in lines)
-    result, findings = judged(text)
+    result, findings = judge(text)
     (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
     assert result.word == "failed"
@@ -239,7 +239,7 @@ def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
 
 
 def test_a_failure_whose_line_is_not_known_is_quoted_all_the_same() -> None:
-    _, findings = judged("sockperf: ERROR: Can`t bind socket (errno=99 Cannot assign it)\n")
+    _, findings = judge("sockperf: ERROR: Can`t bind socket (errno=99 Cannot assign it)\n")
     (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
     assert (cause.kind, cause.text[:25]) == ("cause", "ERROR: Can`t bind socket ")
@@ -254,7 +254,7 @@ def test_a_failure_whose_line_is_not_known_is_quoted_all_the_same() -> None:
     ],
 )
 def test_a_refused_address_that_each_host_has_is_no_firewall(line: str) -> None:
-    result, findings = judged(f"{line}\nMPI_ABORT was invoked on rank 0\n")
+    result, findings = judge(f"{line}\nMPI_ABORT was invoked on rank 0\n")
 
     kinds = [(s.kind, s.confidence) for s in findings if isinstance(s, Finding | JobFailure)]
     assert kinds == [("shared_subnet", "certain"), ("unreachable", "possible")]
@@ -291,7 +291,7 @@ KILLED = "srun: error: n2: task 9: Killed\n"
     ],
 )
 def test_what_follows_success_is_a_note(text: str, word: str) -> None:
-    assert judged(text)[0].word == word
+    assert judge(text)[0].word == word
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_what_follows_success_is_a_note(text: str, word: str) -> None:
     ],
 )
 def test_rows_that_were_not_understood_are_no_failure(text: str) -> None:
-    result, _ = judged(text)
+    result, _ = judge(text)
 
     assert (result.word, result.verdicts, result.failure) == ("unknown", (), "")
 
@@ -327,7 +327,7 @@ def test_the_ranks_of_a_split_communicator_are_those_of_a_group(
         RANK.format(rank, group, host, rank % 2)
         for rank, (group, host) in enumerate(zip(groups, hosts, strict=True))
     )
-    result, _ = judged(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + lines, 1), "p4d.24xlarge")
+    result, _ = judge(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + lines, 1), "p4d.24xlarge")
     (verdict,) = (v for v in result.verdicts if v.metric == "busbw")
 
     assert (verdict.params["ranks"], verdict.params["hosts"]) == (ranks, count)
@@ -448,7 +448,7 @@ RECEIVES = CHANNEL.format("1[0] -> 0[0]", "receive", "IB/0/GDRDMA")
     ],
 )  # fmt: skip
 def test_a_trouble_that_a_line_or_a_figure_names(text: str, kind: str | None, word: str) -> None:
-    result, findings = judged(text)
+    result, findings = judge(text)
 
     kinds = {sign.kind for sign in findings if isinstance(sign, Finding)} - {"overlay"}
     assert kinds == ({kind} if kind else set())
@@ -463,7 +463,7 @@ def test_a_trouble_that_a_line_or_a_figure_names(text: str, kind: str | None, wo
 def test_what_shows_why_tcp_is_slow_goes_with_its_rate(rate: float, check: str) -> None:
     nic = "nic=1gbit" if rate < 1e9 else "nic=100gbit"
     bits = rate * 8
-    result, _ = judged(
+    result, _ = judge(
         "Client connecting to b, TCP port 5001\n[ ID] Interval       Transfer     Bandwidth\n"
         f"[  3]  0.0-10.0 sec  {rate * 10:.0f} Bytes  {bits:.0f} bits/sec\n", nic
     )  # fmt: skip
@@ -478,7 +478,7 @@ def test_each_column_of_rates_is_a_series_of_its_own() -> None:
         "| 1 | 410 img/s | 1010 img/s |\n| 8 | 3100 img/s | 7200 img/s |\n"
     )
     result = [scaling(curve).rows for curve in series(table)]
-    judgement, _ = judged(table)
+    judgement, _ = judge(table)
 
     assert [rows[-1].efficiency for rows in result] == pytest.approx([0.945, 0.891], abs=1e-3)
     assert sorted(v.median for v in judgement.verdicts) == [410, 1010, 3100, 7200]
@@ -490,9 +490,9 @@ def test_columns_without_units_in_their_cells_are_told_apart_and_batches_are_no_
         "| 64 | 1200 | 1500 |\n| 128 | 1400 | 1800 |\n"
     )
 
-    assert sorted(v.median for v in judged(table)[0].verdicts) == [1200, 1400, 1500, 1800]
+    assert sorted(v.median for v in judge(table)[0].verdicts) == [1200, 1400, 1500, 1800]
     assert series(table) == ()
-    assert judged("| Setting | Value |\n|---|---|\n| GPUs | 8 |\n" + table)[0].verdicts
+    assert judge("| Setting | Value |\n|---|---|\n| GPUs | 8 |\n" + table)[0].verdicts
 
 
 def test_a_figure_names_no_column_of_rates() -> None:
@@ -500,11 +500,11 @@ def test_a_figure_names_no_column_of_rates() -> None:
         "| Setting | Value |\n|---|---|\n| throughput target | 5000 samples/s |\n| GPUs | 16 |\n"
     )
     with pytest.raises(ParseError):
-        judged(table)
+        judge(table)
 
 
 def test_of_a_sender_and_a_receiver_one_decides() -> None:
-    result, findings = judged(
+    result, findings = judge(
         "[  5]   0.00-10.00  sec  14.0 GBytes  12.0 Gbits/sec  0             sender\n"
         "[  5]   0.00-10.04  sec  9.8 GBytes  8.4 Gbits/sec                  receiver\n",
         "nic=10gbit,mtu=9000",

@@ -23,7 +23,7 @@ BUSY = 0.0093  # seconds of a step of 10 ms that a rank works itself
 DRIFT = tuple(1 + 0.02 * number for number in range(8))  # of rounds, as on a machine that warms up
 
 
-def trained(
+def train(
     resident: float = 0.010,
     memory: float = 0.010,
     disk: float = 0.010,
@@ -48,7 +48,7 @@ def trained(
 
 
 @pytest.mark.parametrize(
-    ("waited", "fetched", "parts"),
+    ("wait", "load", "parts"),
     [
         ((1.0, 3.0), (0.0, 2.5), (1.5, 0.5)),  # fetched in the wait, then prepared
         ((1.0, 3.0), (0.0, 1.0), (0.0, 2.0)),  # there already: all of it is preparation
@@ -57,23 +57,23 @@ def trained(
     ],
 )
 def test_a_wait_is_divided_by_the_clock_of_the_loader(
-    waited: tuple[float, float], fetched: tuple[float, float], parts: tuple[float, float]
+    wait: tuple[float, float], load: tuple[float, float], parts: tuple[float, float]
 ) -> None:
-    assert split_wait(waited, fetched) == pytest.approx(parts)
+    assert split_wait(wait, load) == pytest.approx(parts)
 
 
 @given(TIMES, TIMES, TIMES, TIMES)
 def test_the_two_parts_of_a_wait_add_up_and_are_never_negative(
-    begin: float, length: float, fetch: float, lasted: float
+    begin: float, length: float, fetch: float, duration: float
 ) -> None:
-    parts = split_wait((begin, begin + length), (fetch, fetch + lasted))
+    parts = split_wait((begin, begin + length), (fetch, fetch + duration))
 
     assert sum(parts) == pytest.approx(begin + length - begin, abs=1e-9)
     assert min(parts) >= 0
 
 
 def test_stalls_are_differences_of_rounds_and_not_of_medians() -> None:
-    result = stalls(trained(resident=0.010, memory=0.012, disk=0.020))
+    result = stalls(train(resident=0.010, memory=0.012, disk=0.020))
 
     assert result.fetch == pytest.approx(0.4)
     assert result.preparation == pytest.approx(0.1)
@@ -96,19 +96,19 @@ def test_a_difference_that_chance_may_make_is_no_stall() -> None:
 @pytest.mark.parametrize(
     ("case", "stage", "words"),
     [
-        (trained(), "compute", "compute: no stall, 93% of the rate with data resident"),
+        (train(), "compute", "compute: no stall, 93% of the rate with data resident"),
         (
-            trained(disk=0.020, fetch=3225.0, preparation=1e5),
+            train(disk=0.020, fetch=3225.0, preparation=1e5),
             "fetch",
             "input: fetch, 93% of what the link can bring, 50% of a step is this stall",
         ),
         (
-            trained(memory=0.020, disk=0.020, fetch=1e5, preparation=3300.0),
+            train(memory=0.020, disk=0.020, fetch=1e5, preparation=3300.0),
             "preparation",
             "input: preparation, 91% of what the workers can prepare, 50% of a step is this stall",
         ),
         (
-            trained(resident=0.020, memory=0.020, disk=0.020, exposed=0.010, exchange=6000.0),
+            train(resident=0.020, memory=0.020, disk=0.020, exposed=0.010, exchange=6000.0),
             "exchange",
             "exchange, 50% of what the exchange alone allows, 50% of a step is this stall",
         ),
@@ -153,7 +153,7 @@ def of_parameters(case: Trained, steps: int = 3) -> tuple[list[Measurement], byt
 
 
 def test_the_verdict_is_recomputed_from_the_series_of_a_run() -> None:
-    case = trained(disk=0.020, fetch=3225.0, preparation=1e5, exchange=6000.0, exposed=0.001)
+    case = train(disk=0.020, fetch=3225.0, preparation=1e5, exchange=6000.0, exposed=0.001)
     result = from_measurements(*of_parameters(case))
 
     assert result is not None
@@ -169,7 +169,7 @@ def test_the_verdict_is_recomputed_from_the_series_of_a_run() -> None:
 
 
 def test_the_note_of_a_run_says_rate_stage_and_share(snapshot: Snapshot) -> None:
-    snapshot(training_answer(judge(trained())))
+    snapshot(training_answer(judge(train())))
 
 
 def test_rounds_that_are_too_few_say_so() -> None:
@@ -192,17 +192,17 @@ def test_rounds_that_are_too_few_say_so() -> None:
 
 def test_rounds_that_contradict_one_another_name_no_stage(snapshot: Snapshot) -> None:
     """Steps with data in memory were quicker than those with data resident: by other work."""
-    verdict = judge(trained(resident=0.021, memory=0.010, disk=0.010))
+    verdict = judge(train(resident=0.021, memory=0.010, disk=0.010))
 
     assert verdict.contradiction == pytest.approx(1.1)
     snapshot(training_answer(verdict).split(". ")[1])
-    assert not judge(trained()).contradiction
+    assert not judge(train()).contradiction
 
 
 def test_188_of_220_images_per_second_are_a_slow_input() -> None:
     """Document 002: one GPU with data from an object store, and with synthetic ones."""
     step = 128 / 220
-    verdict = judge(trained(step, step, 128 / 188, busy=(step,), fetch=95.0, preparation=1e4))
+    verdict = judge(train(step, step, 128 / 188, busy=(step,), fetch=95.0, preparation=1e4))
 
     assert verdict.stage == "fetch"
     assert verdict.stalls.fetch == pytest.approx(1 - 188 / 220)
@@ -211,7 +211,7 @@ def test_188_of_220_images_per_second_are_a_slow_input() -> None:
 
 
 def test_one_rank_exchanges_with_nobody() -> None:
-    verdict = judge(trained(0.0325, 0.0325, 0.0325, busy=(0.0275,), exposed=0.005))
+    verdict = judge(train(0.0325, 0.0325, 0.0325, busy=(0.0275,), exposed=0.005))
 
     assert verdict.stage == "compute"
     assert verdict.stalls.exchange == 0
@@ -219,7 +219,7 @@ def test_one_rank_exchanges_with_nobody() -> None:
 
 def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -> None:
     busy = (BUSY, 3.2 * BUSY, BUSY)
-    verdict = judge(trained(0.0325, 0.0325, 0.0325, busy=busy, exposed=0.0005))
+    verdict = judge(train(0.0325, 0.0325, 0.0325, busy=busy, exposed=0.0005))
 
     assert verdict.stage == "slow_rank"
     assert verdict.slowest == 1
@@ -232,12 +232,12 @@ def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -
 def test_a_rank_counts_as_slow_from_a_quarter_on(times: float, stage: str) -> None:
     busy = (BUSY, times * BUSY)
 
-    assert judge(trained(0.012, 0.012, 0.012, busy=busy)).stage == stage
+    assert judge(train(0.012, 0.012, 0.012, busy=busy)).stage == stage
 
 
 def test_a_rank_that_something_else_slows_in_some_rounds_is_not_blamed() -> None:
     """It is 1.6 times as slow over all, but in two of eight rounds the other one was slower."""
-    plain = trained(0.020, 0.020, 0.020)
+    plain = train(0.020, 0.020, 0.020)
     hit = (0.010, 0.010, 0.015, 0.015, 0.015, 0.019, 0.019, 0.019)
     other = (0.012, 0.012, *(BUSY,) * 6)
 
@@ -249,7 +249,7 @@ def test_a_rank_that_something_else_slows_in_some_rounds_is_not_blamed() -> None
 def test_an_exchange_that_the_input_hides_is_not_blamed(preparation: float, stage: str) -> None:
     """The exchange is the larger part of a step, but the workers prepare all the while."""
     verdict = judge(
-        trained(0.0105, 0.0115, 0.0115, exposed=0.0021, preparation=preparation, exchange=3e4)
+        train(0.0105, 0.0115, 0.0115, exposed=0.0021, preparation=preparation, exchange=3e4)
     )
 
     assert verdict.stage == stage

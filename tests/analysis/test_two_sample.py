@@ -26,7 +26,7 @@ DRAWS: dict[str, Draw] = {
 }
 
 
-def counted(n: int, m: int) -> list[float]:
+def count_pairs(n: int, m: int) -> list[float]:
     """Count the pairs with the larger value in the first group, for every way to part 1 .. n+m."""
     numbers = range(n + m)
     counts = [0] * (n * m + 1)
@@ -38,7 +38,7 @@ def counted(n: int, m: int) -> list[float]:
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 4), (5, 5), (3, 7), (6, 2)])
 def test_the_distribution_is_that_of_all_ways_to_part_the_launches(n: int, m: int) -> None:
-    assert mann_whitney_distribution(n, m).tolist() == pytest.approx(counted(n, m), abs=1e-12)
+    assert mann_whitney_distribution(n, m).tolist() == pytest.approx(count_pairs(n, m), abs=1e-12)
 
 
 def test_known_ends_of_the_interval() -> None:

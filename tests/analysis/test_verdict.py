@@ -38,12 +38,12 @@ BW = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
 @pytest.fixture
 def load(tmp_path: Path) -> Import:
 
-    def imported(text: str, words: str = "", hosts: int = 0) -> Run:
+    def import_log(text: str, words: str = "", hosts: int = 0) -> Run:
         place = LogLocation(hardware=hardware.find(words) if words else None, hosts=hosts)
         result = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
         return store.read(result.folder)
 
-    return imported
+    return import_log
 
 
 @pytest.fixture

@@ -37,11 +37,11 @@ LOGS = {
 Figure = tuple[str, object, float]
 
 
-def certain(text: str, words: str, hosts: int, where: Path) -> Mapping[Figure, str]:
+def certain(text: str, words: str, hosts: int, folder: Path) -> Mapping[Figure, str]:
     """Judge a log; give the figures that are surely impossible, and the words of the others."""
     place = LogLocation(hardware=hardware.find(words) if words else None, hosts=hosts)
     try:
-        result = import_logs(["-"], where, stdin=io.BytesIO(text.encode()), place=place)
+        result = import_logs(["-"], folder, stdin=io.BytesIO(text.encode()), place=place)
     except ParseError:
         return {}
     run = store.read(result.folder)

@@ -163,11 +163,11 @@ def test_hosts_that_were_all_short_of_processor_time_have_no_reference() -> None
     assert diagnose(fleet, tests).reference is None
 
 
-@pytest.mark.parametrize(("reason", "busy", "tried"), [("", 0.98, 0), ("", 0.1, 1), ("e", 0.98, 1)])
+@pytest.mark.parametrize(("reason", "busy", "count"), [("", 0.98, 0), ("", 0.1, 1), ("e", 0.98, 1)])
 def test_that_nothing_arrived_at_a_busy_processor_says_nothing_of_the_link(
-    reason: str, busy: float, tried: int
+    reason: str, busy: float, count: int
 ) -> None:
     test = pair(0, 0, 1, 0.0)
     (result,) = believable([replace(test, reason=reason, target_busy=busy)])
 
-    assert (result.value is not None) == tried
+    assert (result.value is not None) == count

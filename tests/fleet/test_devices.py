@@ -33,7 +33,7 @@ SWITCH = paths({}, other="NV18")
 HOSTS = {"DGX-1V": paths(DGX1), "HGX": SWITCH, "PCIe": paths(TWO_SOCKETS), "sockets": paths({})}
 
 
-def judged(
+def judge(
     links: dict[tuple[int, int], str],
     bad: dict[int, float] | None = None,
     pairs: dict[tuple[int, int], float] | None = None,
@@ -56,14 +56,14 @@ def judged(
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_healthy_host_is_left_in_peace(host: str) -> None:
-    assert {judged(HOSTS[host], seed=s).verdict for s in range(40)} == {"HEALTHY"}
+    assert {judge(HOSTS[host], seed=s).verdict for s in range(40)} == {"HEALTHY"}
 
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_a_slow_gpu_is_named(host: str, share: float) -> None:
     for gpu in range(8):
-        verdict = judged(HOSTS[host], {gpu: share}, seed=gpu)
+        verdict = judge(HOSTS[host], {gpu: share}, seed=gpu)
         assert [(b.place.device, b.kind) for b in verdict.blamed] == [(f"GPU{gpu}", "BAD")]
         assert verdict.verdict == "FAULTY"
 
@@ -71,7 +71,7 @@ def test_a_slow_gpu_is_named(host: str, share: float) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_slow_pair_is_named_and_no_gpu(host: str) -> None:
     pair = next(pair for pair, path in HOSTS[host].items() if path != "PIX")
-    verdict = judged(HOSTS[host], pairs={pair: 0.5})
+    verdict = judge(HOSTS[host], pairs={pair: 0.5})
 
     (slow,) = verdict.blamed
     assert (slow.kind, slow.place.device, slow.place.other) == ("LINK", *(f"GPU{n}" for n in pair))
@@ -81,26 +81,26 @@ def test_a_slow_pair_is_named_and_no_gpu(host: str) -> None:
 def test_a_gpu_of_another_socket_is_not_compared_across_classes() -> None:
     """All its pairs are SYS, and so is no other pair."""
     links = {pair: "SYS" if 3 in pair else "NODE" for pair in combinations(range(6), 2)}
-    verdict = judged(links)
+    verdict = judge(links)
 
     assert (verdict.verdict, verdict.blamed) == ("HEALTHY", ())
 
 
 def test_without_a_topology_nobody_is_blamed() -> None:
     unknown = dict.fromkeys(combinations(range(6), 2), "")
-    verdict = judged(unknown, {3: 0.8})
+    verdict = judge(unknown, {3: 0.8})
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
     assert verdict.suspects[0].place.device == "GPU3"
     assert verdict.reason.code == "unknown_paths"
-    assert judged(unknown).verdict == "HEALTHY"
+    assert judge(unknown).verdict == "HEALTHY"
 
 
 def test_few_gpus_are_undecided() -> None:
     four = paths({"NV2": "01 23"}, 4)
-    verdict = judged(four, {0: 0.5})
+    verdict = judge(four, {0: 0.5})
 
     assert verdict.verdict == "UNDECIDED"
     few = [suspect for suspect in verdict.suspects if suspect.reason.code == "few_to_compare"]
     assert ("GPU0", "GPU1") in [(suspect.place.device, suspect.place.other) for suspect in few]
-    assert judged({(0, 1): "NV2"}).reason.code == "few_classes"
+    assert judge({(0, 1): "NV2"}).reason.code == "few_classes"

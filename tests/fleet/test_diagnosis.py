@@ -469,7 +469,7 @@ def test_a_slow_pair_is_a_link_in_its_direction(pair: tuple[int, int], ways: int
     assert blame(verdict) == [("LINK", f"pair:{pair[0]}-{pair[1]}", "both" if ways == 2 else "tx")]
 
 
-def starved(host: int, share: float, busy: float) -> list[PairTest]:
+def starve(host: int, share: float, busy: float) -> list[PairTest]:
     """Test 16 hosts in two groups, of which one reaches a share of what others do."""
     tests = []
     for number, pairs in enumerate(first_rounds([n // 8 for n in range(16)], 10)):
@@ -494,7 +494,7 @@ SIXTEEN = Fleet(names=tuple(f"n{n}" for n in range(16)), groups=tuple(n // 8 for
 
 def test_a_host_that_is_short_of_processor_time_is_not_blamed() -> None:
     """Its processes ran or waited for a core all the time, so its link was not the limit."""
-    verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.95))
+    verdict = diagnose(SIXTEEN, starve(0, 0.4, busy=0.95))
     (short,) = verdict.observations
 
     assert (short.place.host, short.kind, short.direction) == (0, "UNTESTED", "both")
@@ -518,29 +518,29 @@ def test_a_host_that_a_control_group_limits_is_not_proven_by_its_few_good_tests(
             source_busy=0.95 if test.source == 0 else busy,
             target_busy=0.95 if test.target == 0 else busy,
         )
-        for number, test in enumerate(starved(0, 0.4, busy=0.95))
+        for number, test in enumerate(starve(0, 0.4, busy=0.95))
     ]
     if busy > 0.5:
         tests = [
             replace(t, value=0.9e9 if n % 2 and t.alone else t.value) for n, t in enumerate(tests)
         ]
-    diagnosed = diagnose(SIXTEEN, tests)
+    result = diagnose(SIXTEEN, tests)
 
-    assert diagnosed.verdict == verdict
-    assert [(o.place.host, o.reason.code) for o in diagnosed.observations] == (
+    assert result.verdict == verdict
+    assert [(o.place.host, o.reason.code) for o in result.observations] == (
         [(0, "busy")] if verdict == "UNDECIDED" else []
     )
 
 
 def test_a_slow_link_is_blamed_although_the_processor_does_other_work() -> None:
     """Its processes mostly wait for the link."""
-    verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.5))
+    verdict = diagnose(SIXTEEN, starve(0, 0.4, busy=0.5))
 
     assert blame(verdict) == [("BAD", "host:0", "both")]
 
 
 def test_good_tests_count_whatever_the_processor_did() -> None:
-    assert diagnose(SIXTEEN, starved(0, 1.0, busy=0.99)).verdict == "HEALTHY"
+    assert diagnose(SIXTEEN, starve(0, 1.0, busy=0.99)).verdict == "HEALTHY"
 
 
 def test_a_host_that_was_short_of_processor_time_is_tested_again_alone() -> None:

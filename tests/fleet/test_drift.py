@@ -69,13 +69,13 @@ def test_what_a_host_lacks_that_was_read_is_a_difference() -> None:
 def test_an_interface_that_few_hosts_have_is_no_difference() -> None:
     """Bridges of containers have a name of their own on each host, and slow none."""
 
-    def bridged(name: str) -> Facts:
+    def add_bridge(name: str) -> Facts:
         bridge = Interface(name=name, address="172.17.0.1", prefix=16, mtu=1500)
         return replace(ALIKE, interfaces=(*ALIKE.interfaces, bridge))
 
-    bridges = {f"host{host}": bridged(f"br-{host:012x}") for host in range(64)}
+    bridges = {f"host{host}": add_bridge(f"br-{host:012x}") for host in range(64)}
 
-    assert drifts(fleet(**bridges | {"host2": bridged("docker0")})) == ()
+    assert drifts(fleet(**bridges | {"host2": add_bridge("docker0")})) == ()
 
 
 def test_hosts_that_differ_without_a_majority_do_differ_and_none_is_to_blame() -> None:

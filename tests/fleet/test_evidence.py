@@ -39,7 +39,7 @@ VERDICT = FleetVerdict(
 )
 
 
-def checked(
+def check(
     sends: dict[str, float],
     receives: dict[str, float],
     spread: float = 0.0,
@@ -102,7 +102,7 @@ def test_a_rate_limits_where_counters_were_read_and_all_are_0(
 def test_what_slows_a_host(
     sends: dict[str, float], receives: dict[str, float], spread: float, counters: list[str]
 ) -> None:
-    assert checked(sends, receives, spread) == counters
+    assert check(sends, receives, spread) == counters
 
 
 @pytest.mark.parametrize(("low", "good", "counters"), [(2, 1, ["queue.eth0:2"]), (1, 1, [])])
@@ -130,7 +130,7 @@ def test_what_slows_a_host_that_is_only_suspected() -> None:
     suspect = Suspect(place=BLAMED.place, reason=Reason(code="chance"))
     undecided = replace(VERDICT, blamed=(), suspects=(suspect,))
 
-    assert checked(LOSSES, {}, 0.2, undecided) == ["tcp.retransmitted"]
+    assert check(LOSSES, {}, 0.2, undecided) == ["tcp.retransmitted"]
 
 
 def test_a_host_that_is_gone_has_no_other_cause() -> None:
@@ -149,17 +149,17 @@ def test_without_counters_nothing_is_said() -> None:
     assert counter_changes(VERDICT, tests) == {}
 
 
-def at_half_rate(planted: dict[str, float]) -> FleetVerdict:
+def at_half_rate(counters: dict[str, float]) -> FleetVerdict:
     """Check a simulated fleet whose host 7 receives half, and reads these counters meanwhile."""
     fleet = Simulated("leafspine:2x8", "host:7:rx=0.5", noise="loss:0.03")
 
-    def measured(step: SurveyStep) -> list[PairTest]:
+    def measure(step: SurveyStep) -> list[PairTest]:
         return [
-            replace(test, source_busy=0.1, target_counters=planted if test.target == 7 else {})
+            replace(test, source_busy=0.1, target_counters=counters if test.target == 7 else {})
             for test in fleet.measure(step)
         ]
 
-    tests = survey(fleet.fleet, SurveyPlan(), measured)
+    tests = survey(fleet.fleet, SurveyPlan(), measure)
     verdict = diagnose(fleet.fleet, tests)
     (blamed,) = verdict.blamed
     return replace(verdict, blamed=(replace(blamed, counters=counter_changes(verdict, tests)[0]),))

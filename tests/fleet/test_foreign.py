@@ -12,7 +12,7 @@ from cluster.reports.words.fleet import part_name, with_words
 from tests.fleet.fleets import Simulated
 
 
-def logged(
+def judge(
     fabric: str,
     fault: str = "",
     *,
@@ -51,7 +51,7 @@ def test_no_healthy_host_is_blamed(
     *, fabric: str, rounds: int, alone: bool, oversubscription: float
 ) -> None:
     verdicts = [
-        logged(fabric, seed=s, rounds=rounds, alone=alone, oversubscription=oversubscription)
+        judge(fabric, seed=s, rounds=rounds, alone=alone, oversubscription=oversubscription)
         for s in range(1, 9)
     ]
     assert [bad(verdict) for verdict in verdicts] == [[]] * 8
@@ -70,12 +70,12 @@ def test_no_healthy_host_is_blamed(
 def test_a_bad_host_is_named_if_all_pairs_were_tested(
     fabric: str, fault: str, undirected: str, directed: str
 ) -> None:
-    assert bad(logged(fabric, fault)) == [undirected]
-    assert bad(logged(fabric, fault, directed=True)) == [directed]
+    assert bad(judge(fabric, fault)) == [undirected]
+    assert bad(judge(fabric, fault, directed=True)) == [directed]
 
 
 def test_a_few_rounds_are_too_few_to_blame_a_host() -> None:
-    verdict = logged("leafspine:4x4", "host:7=0.4", rounds=5)
+    verdict = judge("leafspine:4x4", "host:7=0.4", rounds=5)
 
     assert (verdict.verdict, bad(verdict)) == ("UNDECIDED", [])
     (suspect,) = verdict.suspects

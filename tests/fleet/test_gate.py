@@ -66,20 +66,20 @@ def test_a_fleet_is_held_against_its_own_limit(share: float, word: str, code: st
 
 
 def test_a_suspicion_keeps_a_fleet_unproven_also_if_hosts_are_skipped() -> None:
-    timed = Timed(Simulated(), 60.0, skip=(15,))
+    run = Timed(Simulated(), 60.0, skip=(15,))
     suspect = Suspect(place=Part(kind="host", host=3), reason=Reason(code="chance"))
-    verdict = replace(timed.verdict, suspects=(suspect,))
+    verdict = replace(run.verdict, suspects=(suspect,))
 
-    assert (timed.gate.verdict, timed.verdict.reason.code) == ("PROVEN", "untested")
-    gate = decide(verdict, len(timed._fleet.fleet.names), (15,))
+    assert (run.gate.verdict, run.verdict.reason.code) == ("PROVEN", "untested")
+    gate = decide(verdict, len(run._fleet.fleet.names), (15,))
     assert (gate.verdict, gate.code) == ("UNDECIDED", "unconfirmed")
 
 
 def test_without_a_limit_nothing_is_proven() -> None:
-    simulated = Simulated()
-    simulated.fleet = replace(simulated.fleet, limit=None)
+    fleet = Simulated()
+    fleet.fleet = replace(fleet.fleet, limit=None)
 
-    assert answer_of(simulated).code == "no_limit"
+    assert answer_of(fleet).code == "no_limit"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_a_good_test_stays_good_if_the_check_was_cut_off() -> None:
 def test_hosts_that_are_left_out_are_neither_proven_nor_tested() -> None:
     skip = tuple(range(8, 64))
     gate = Timed(Simulated(), 60.0, skip)
-    tested = {int(host) for step in gate.steps for pair in step.pairs for host in pair}
+    hosts = {int(host) for step in gate.steps for pair in step.pairs for host in pair}
 
-    assert tested == set(range(8))
+    assert hosts == set(range(8))
     assert (gate.gate.verdict, gate.gate.proven, gate.gate.skipped) == ("PROVEN", 8, skip)
 
 
@@ -173,13 +173,13 @@ def test_low_tests_alone_confirm_nothing_where_most_others_are_as_low(
     timed = Timed(Simulated(fault="host:7:rx=0.4", grouped=grouped), 60.0)
     (blamed,) = timed.verdict.blamed
     sample = min(test.round for test in timed.tests if test.alone)
-    shared = [
+    copies = [
         replace(test, value=test.value and test.value / 2) if test.round == sample else test
         for test in timed.tests
     ]
 
     assert confirmations(timed.verdict, timed.tests)[blamed.place].holds
-    assert confirmations(timed.verdict, shared)[blamed.place].holds == grouped
+    assert confirmations(timed.verdict, copies)[blamed.place].holds == grouped
 
 
 def test_processors_that_limit_all_tests_say_nothing_about_links() -> None:

@@ -30,8 +30,8 @@ def test_hosts_of_which_nothing_is_known_are_not_compared() -> None:
 def test_the_closest_layer_is_the_nearest_to_the_hosts_of_equals() -> None:
     groups = (0, 0, 1, 1)
     far = layer(0, 0, 0, 0, name="block")
-    near, same = layer(0, 0, 1, 1), layer(4, 4, 7, 7, name="twice")
-    assert closest_layer(groups, (near, same, far)) == (near, 1.0)
+    near, twin = layer(0, 0, 1, 1), layer(4, 4, 7, 7, name="twice")
+    assert closest_layer(groups, (near, twin, far)) == (near, 1.0)
     assert closest_layer((), (near, far)) == (None, None)
     assert closest_layer(groups, ()) == (None, None)
 
@@ -60,8 +60,8 @@ def test_check_takes_the_nearest_switches_that_most_hosts_share() -> None:
 
 def test_a_node_counts_with_all_above_it() -> None:
     """Blocks of two clusters may have the same id."""
-    where = [("c1", "b1", "h1"), ("c1", "b1", "h2"), ("c2", "b1", "h1"), ()]
-    host, block, top = network_layers(("cluster", "block", "host"), where, machines=1)
+    paths = [("c1", "b1", "h1"), ("c1", "b1", "h2"), ("c2", "b1", "h1"), ()]
+    host, block, top = network_layers(("cluster", "block", "host"), paths, machines=1)
     assert (host.groups, host.switch) == ((0, 1, 2, None), False)
     assert (block.groups, block.switch) == ((0, 0, 1, None), True)
     assert (top.groups, top.sizes) == ((0, 0, 1, None), (2, 1))

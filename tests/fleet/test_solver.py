@@ -11,7 +11,7 @@ from cluster.fleet.solver import HOST, LINK, PairTests, part_capacities, solve
 from tests.fleet.fleets import RATE, both_ways
 
 
-def measured(
+def measure(
     faults: tuple[Fault, ...], seed: int = 1, *, grouped: bool = True, rounds: int = 10
 ) -> PairTests:
     """Test 256 hosts on 16 leaves, all at once."""
@@ -42,7 +42,7 @@ def test_a_capacity_is_the_largest_value_and_from_five_on_the_second_largest() -
 
 @pytest.mark.parametrize("seed", range(5))
 def test_nobody_is_blamed_in_a_healthy_fleet_although_most_tests_are_low(seed: int) -> None:
-    blame = solve(measured((), seed))
+    blame = solve(measure((), seed))
 
     assert blame.low.mean() > 0.3
     assert blame.blamed == ()
@@ -52,7 +52,7 @@ def test_nobody_is_blamed_in_a_healthy_fleet_although_most_tests_are_low(seed: i
 @pytest.mark.parametrize("seed", [17, 51, 64, 99])
 def test_nobody_is_blamed_for_contention_where_the_leaves_are_unknown(seed: int) -> None:
     """With these seeds, a host meets contention in each of its rounds; more rounds are needed."""
-    blame = solve(measured((), seed, grouped=False))
+    blame = solve(measure((), seed, grouped=False))
 
     assert blame.blamed == ()
     assert blame.undecided
@@ -62,7 +62,7 @@ def test_nobody_is_blamed_for_contention_where_the_leaves_are_unknown(seed: int)
 @pytest.mark.parametrize("way", ["tx", "rx"])
 def test_thirty_rounds_suffice_where_the_leaves_are_unknown(way: Direction, share: float) -> None:
     faults = (Fault(kind="host", number=7, direction=way, share=share),)
-    blame = solve(measured(faults, grouped=False, rounds=30))
+    blame = solve(measure(faults, grouped=False, rounds=30))
 
     assert [c.part for c in blame.blamed] == [7 if way == "tx" else 256 + 7]
     assert blame.undecided == ()
@@ -71,7 +71,7 @@ def test_thirty_rounds_suffice_where_the_leaves_are_unknown(way: Direction, shar
 def test_tests_that_pile_up_below_a_capacity_are_no_contention() -> None:
     """Ten rounds: the best values of host 7 are within its noise, and no others are there."""
     faults = (Fault(kind="host", number=7, direction="rx", share=0.76),)
-    blame = solve(measured(faults, grouped=False))
+    blame = solve(measure(faults, grouped=False))
 
     assert [c.part for c in blame.blamed] == [256 + 7]
     assert len(blame.undecided) > 1
@@ -84,7 +84,7 @@ def test_a_host_is_not_blamed_because_many_others_are() -> None:
         Fault(kind="host", number=host, direction="both", share=0.3 + 0.6 * (host % 17) / 17)
         for host in bad
     )
-    blamed = {c.part % 256 for c in solve(measured(faults, 38, grouped=False)).blamed}
+    blamed = {c.part % 256 for c in solve(measure(faults, 38, grouped=False)).blamed}
 
     assert len(blamed) > 10
     assert blamed <= set(bad)
@@ -108,7 +108,7 @@ def test_a_pair_that_meets_again_meets_the_same_traffic() -> None:
 
 def test_one_good_test_of_many_counts_against_a_suspect() -> None:
     """Ten ways to have nine low tests and a good one; without the good one, nine have one way."""
-    tests = measured((), 17, grouped=False)
+    tests = measure((), 17, grouped=False)
     rows = np.flatnonzero(tests.paths[:, 0] == 3)
     tests.values[rows] = RATE * np.array([1.0, *np.linspace(0.30, 0.32, len(rows) - 1)])
     chances = []
@@ -126,7 +126,7 @@ def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
         Fault(kind="host", number=100, direction="tx", share=0.4),
         Fault(kind="host", number=200, direction="both", share=0.6),
     )
-    blame = solve(measured(faults))
+    blame = solve(measure(faults))
 
     assert {c.part for c in blame.blamed} == {256 + 7, 100, 200, 256 + 200}
     assert all(c.chance < 1e-3 for c in blame.blamed)
@@ -134,7 +134,7 @@ def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
 
 def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
     """Host 0 is slow to all but one: whoever it is slow to is the reason, or chance."""
-    tests = measured((Fault(kind="host", number=0, direction="tx", share=0.5),))
+    tests = measure((Fault(kind="host", number=0, direction="tx", share=0.5),))
     rows = np.flatnonzero(tests.paths[:, 0] == 0)
     tests.values[rows[:2]] = RATE
 
@@ -143,7 +143,7 @@ def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
 
 def test_too_few_rounds_are_said_and_nobody_is_blamed() -> None:
     """Groups unknown: ten rounds leave good hosts that were never alone on their way."""
-    blame = solve(measured((), grouped=False))
+    blame = solve(measure((), grouped=False))
 
     assert blame.blamed == ()
     assert blame.undecided

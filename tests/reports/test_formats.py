@@ -68,7 +68,7 @@ EMPTY = {
 }
 
 
-def rendered(name: str, *summaries: Summary, notes: tuple[str, ...] = ()) -> str:
+def render(name: str, *summaries: Summary, notes: tuple[str, ...] = ()) -> str:
     text = plugins.load(Report, name).render(summaries, notes=notes)
 
     assert isinstance(text, str)
@@ -100,8 +100,8 @@ def test_a_row_tells_what_is_missing(snapshot: Snapshot) -> None:
 
 
 def test_a_bound_has_two_columns_where_any_summary_has_one() -> None:
-    markdown = rendered("markdown", LATENCY, BOUNDED).splitlines()
-    terminal = [line for line in rendered("terminal", LATENCY, BOUNDED).splitlines() if line]
+    markdown = render("markdown", LATENCY, BOUNDED).splitlines()
+    terminal = [line for line in render("terminal", LATENCY, BOUNDED).splitlines() if line]
     names = [name.strip() for name in HEAD.split("|")[1:-1]]
 
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in markdown]
@@ -113,16 +113,16 @@ def test_a_bound_has_two_columns_where_any_summary_has_one() -> None:
 
 
 def test_a_bound_for_other_programs() -> None:
-    [parsed] = csv.DictReader(io.StringIO(rendered("csv", BOUNDED)))
-    [record] = json.loads(rendered("json", BOUNDED))
+    [parsed] = csv.DictReader(io.StringIO(render("csv", BOUNDED)))
+    [record] = json.loads(render("json", BOUNDED))
 
     assert [float(parsed[key]) for key in ("bound", "share")] == [4.354e9, 0.9931]
     assert [record[key] for key in ("bound", "share")] == [4.354e9, 0.9931]
 
 
 def test_what_a_median_hides_is_in_a_column_of_remarks_where_there_is_any() -> None:
-    markdown = rendered("markdown", ODD, BANDWIDTH).splitlines()
-    [terminal] = [x for x in rendered("terminal", ODD, BANDWIDTH).splitlines() if "latency" in x]
+    markdown = render("markdown", ODD, BANDWIDTH).splitlines()
+    [terminal] = [x for x in render("terminal", ODD, BANDWIDTH).splitlines() if "latency" in x]
     remarks = "drifts +4.1%, modes 1.000 µs, 3.000 µs, tail 2.5 x, outliers 12"
 
     assert markdown[0] == f"{HEAD} remarks |"
@@ -138,8 +138,8 @@ def test_a_shape_without_news_is_no_remark() -> None:
 
 
 def test_a_shape_for_other_programs() -> None:
-    [parsed] = csv.DictReader(io.StringIO(rendered("csv", ODD)))
-    [record] = json.loads(rendered("json", ODD))
+    [parsed] = csv.DictReader(io.StringIO(render("csv", ODD)))
+    [record] = json.loads(render("json", ODD))
 
     assert (parsed["outliers"], parsed["drift"], parsed["drifts"]) == ("12", "0.041", "true")
     assert parsed["modes"] == "1e-06 3e-06"
@@ -152,9 +152,9 @@ def test_a_sweep_is_sketched_below_the_table(snapshot: Snapshot) -> None:
         for rank in (0, 1)
         for k in range(8)
     ]
-    short = rendered("terminal", *sweep[:3])
+    short = render("terminal", *sweep[:3])
 
-    snapshot(rendered("terminal", *sweep).splitlines()[-2:])
+    snapshot(render("terminal", *sweep).splitlines()[-2:])
     assert "(log)" not in short
 
 
@@ -163,29 +163,29 @@ def test_only_a_whole_size_is_shown_as_bytes(snapshot: Snapshot) -> None:
 
 
 def test_markdown(snapshot: Snapshot) -> None:
-    snapshot(rendered("markdown", *BOTH, notes=NOTES[:1]))
+    snapshot(render("markdown", *BOTH, notes=NOTES[:1]))
 
 
 def test_a_pipe_in_a_cell_does_not_end_it() -> None:
-    lines = rendered("markdown", with_params(algorithm="a|b||c")).splitlines()
+    lines = render("markdown", with_params(algorithm="a|b||c")).splitlines()
 
     assert [line.count("|") for line in lines] == [10, 10, 10]
     assert "algorithm a&#124;b&#124;&#124;c" in lines[2]
 
 
 def test_a_newline_in_a_cell_does_not_end_the_row() -> None:
-    lines = rendered("markdown", with_params(algorithm="a\nb")).splitlines()
+    lines = render("markdown", with_params(algorithm="a\nb")).splitlines()
 
     assert [line.count("|") for line in lines] == [10, 10, 10]
 
 
 def test_csv(snapshot: Snapshot) -> None:
-    snapshot(rendered("csv", *BOTH, notes=NOTES))
+    snapshot(render("csv", *BOTH, notes=NOTES))
 
 
 def test_csv_parses_back_to_the_same_values() -> None:
     odd = with_params(algorithm='a,"b"\nc;|', size=8)
-    rows = list(csv.DictReader(io.StringIO(rendered("csv", odd, BANDWIDTH))))
+    rows = list(csv.DictReader(io.StringIO(render("csv", odd, BANDWIDTH))))
 
     assert [row["algorithm"] for row in rows] == ['a,"b"\nc;|', ""]
     assert [float(row["median"]) for row in rows] == [1.116e-6, 4.3238e9]
@@ -206,7 +206,7 @@ def test_csv_parses_back_to_the_same_values() -> None:
 )
 def test_csv_runs_nothing_in_a_spreadsheet(text: float | str, cell: str) -> None:
     """A text that would be a formula has a quote before it; numbers stay numbers."""
-    table = io.StringIO(rendered("csv", with_params(**{"=name": text})), newline="")
+    table = io.StringIO(render("csv", with_params(**{"=name": text})), newline="")
     [parsed] = csv.DictReader(table)
 
     assert parsed["'=name"] == cell
@@ -214,26 +214,26 @@ def test_csv_runs_nothing_in_a_spreadsheet(text: float | str, cell: str) -> None
 
 def test_csv_loses_no_digit() -> None:
     third = msgspec.structs.replace(LATENCY, median=1e-6 / 3)
-    parsed = next(csv.DictReader(io.StringIO(rendered("csv", third))))
+    parsed = next(csv.DictReader(io.StringIO(render("csv", third))))
 
     assert float(parsed["median"]) == 1e-6 / 3
 
 
 def test_json(snapshot: Snapshot) -> None:
     """It is indented for people."""
-    snapshot(rendered("json", *BOTH, notes=NOTES))
+    snapshot(render("json", *BOTH, notes=NOTES))
 
 
 def test_terminal(snapshot: Snapshot) -> None:
     """Words to the left, numbers to the right, a rule below the head, no spaces at the end."""
-    lines = [line for line in rendered("terminal", *BOTH, notes=NOTES).splitlines() if line]
+    lines = [line for line in render("terminal", *BOTH, notes=NOTES).splitlines() if line]
 
     snapshot(lines)
 
 
 @pytest.mark.parametrize("name", ["terminal", "markdown"])
 def test_what_looks_like_markup_is_text(snapshot: Snapshot, name: str) -> None:
-    text = rendered(name, with_params(algorithm="[red]a[/] :smile:"), notes=("[bold]b",))
+    text = render(name, with_params(algorithm="[red]a[/] :smile:"), notes=("[bold]b",))
 
     snapshot(text)
 
@@ -241,7 +241,7 @@ def test_what_looks_like_markup_is_text(snapshot: Snapshot, name: str) -> None:
 @pytest.mark.parametrize("length", [10, 60, 150, 300])
 def test_the_terminal_table_is_never_squeezed(length: int) -> None:
     """A table that is too wide is for the terminal to wrap, not for us to cut."""
-    text = rendered("terminal", with_params(algorithm="x" * length))
+    text = render("terminal", with_params(algorithm="x" * length))
 
     assert "x" * length in text
     assert "250.0 ms" in text
@@ -255,7 +255,7 @@ def test_the_terminal_table_does_not_depend_on_the_terminal(
     for width in ("20", "100", "300"):
         monkeypatch.setenv("COLUMNS", width)
         monkeypatch.setenv("FORCE_COLOR", width)
-        texts.add(rendered("terminal", *BOTH))
+        texts.add(render("terminal", *BOTH))
 
     assert len(texts) == 1
     assert "\x1b" not in texts.pop()
@@ -263,9 +263,9 @@ def test_the_terminal_table_does_not_depend_on_the_terminal(
 
 @pytest.mark.parametrize("name", sorted(EMPTY))
 def test_no_summaries(name: str) -> None:
-    assert rendered(name) == EMPTY[name]
+    assert render(name) == EMPTY[name]
 
 
 def test_notes_are_shown_also_without_summaries(snapshot: Snapshot) -> None:
-    snapshot(rendered("terminal", notes=NOTES[:1]))
-    snapshot(rendered("markdown", notes=NOTES[:1]))
+    snapshot(render("terminal", notes=NOTES[:1]))
+    snapshot(render("markdown", notes=NOTES[:1]))

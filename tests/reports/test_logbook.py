@@ -55,9 +55,9 @@ def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
     assert row["Results"].startswith("latency, 8 B: ")
     assert "Expected 1.000 ns: latency, 8 B: " in row["Summary"]
     assert "is 0." in row["Summary"]
-    (listed,) = answer("runs")
-    assert listed["description"] == QUESTION
-    assert listed["expected"] == {"value": 1e-9, "unit": "s"}
+    (run,) = answer("runs")
+    assert run["description"] == QUESTION
+    assert run["expected"] == {"value": 1e-9, "unit": "s"}
 
 
 def test_an_imported_log_against_what_was_expected(home: Path, snapshot: Snapshot) -> None:
@@ -123,9 +123,9 @@ def test_what_cannot_be_expected(text: str, snapshot: Snapshot) -> None:
 
 
 def test_a_wrong_expectation_is_refused_before_anything_is_made(snapshot: Snapshot) -> None:
-    refused = command("bench", "p2p", "--run-local", "--expect", "much", status=2).stderr
+    message = command("bench", "p2p", "--run-local", "--expect", "much", status=2).stderr
 
-    snapshot(refused)
+    snapshot(message)
     assert answer("ls") == []
 
 

@@ -24,14 +24,14 @@ def outcomes_used() -> Iterator[tuple[str, int]]:
 
 
 def test_each_sentence_that_is_used_exists_with_its_values() -> None:
-    used = set(outcomes_used())
+    outcomes = set(outcomes_used())
     wrong = {
         code
-        for code, count in used
+        for code, count in outcomes
         if code not in OUTCOMES or (count >= 0 and count != len(named_values(OUTCOMES[code])))
     }
 
-    assert len(used) > 30
+    assert len(outcomes) > 30
     assert wrong == set()
 
 

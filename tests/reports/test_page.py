@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quick(False)  # pictures and a browser
 
 TIME = definition(metric="latency")
 RATE = definition(metric="bandwidth", unit="B/s")
-DEFINITIONS = {of.id: of for of in (TIME, RATE)}
+DEFINITIONS = {d.id: d for d in (TIME, RATE)}
 TRICKY = "<script>alert('1 & 2')</script> $x$"
 
 
@@ -53,8 +53,8 @@ def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path
 @pytest.fixture(scope="module")
 def _one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Start one for all tests: it takes seconds of a processor."""
-    with Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -310,8 +310,8 @@ def cell(better: Literal["lower", "higher"], *shares: float | None) -> Compariso
 def test_a_picture_of_a_comparison_marks_the_bounds(
     cells: tuple[ComparisonCell, ...], says: str
 ) -> None:
-    compared = Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells, notes=())
-    picture = plots.comparison(compared)
+    comparison = Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells, notes=())
+    picture = plots.comparison(comparison)
 
     assert f">{says}<" in picture.image.decode()
     [words] = picture.tips.values()

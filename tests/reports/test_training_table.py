@@ -21,7 +21,7 @@ def summary(metric: str, unit: str, median: float, **params: str) -> Summary:
     )  # fmt: skip
 
 
-def trained(rate: float, busy: float | None = None) -> tuple[Summary, ...]:
+def train(rate: float, busy: float | None = None) -> tuple[Summary, ...]:
     """Return what a run with data in a store leaves, of which a rank computes in 80% of a step."""
     gpu = () if busy is None else (summary("gpu_busy", "%", busy, data="store"),)
     return (
@@ -35,7 +35,7 @@ def trained(rate: float, busy: float | None = None) -> tuple[Summary, ...]:
 
 
 def table(rates: Mapping[int, float], **more: float) -> Table:
-    verdicts = {ranks: (trained(rate), f"verdict of {ranks}") for ranks, rate in rates.items()}
+    verdicts = {ranks: (train(rate), f"verdict of {ranks}") for ranks, rate in rates.items()}
     return training_table(verdicts, 128, **more)  # type: ignore[arg-type]
 
 
@@ -56,16 +56,16 @@ def test_it_says_what_scaling_says_of_the_published_table() -> None:
 def test_with_a_link_a_row_is_flagged_only_below_what_the_link_allows(snapshot: Snapshot) -> None:
     """102 MB over 10 Gbit/s takes 0.08 s or more of a step, which lasts 0.57 s at 226 images/s."""
     rates = {1: 226.0, 16: 2576.0}
-    without, with_ = table(rates), table(rates, link=0.1e9)
+    no_link, link = table(rates), table(rates, link=0.1e9)
 
-    assert without.rows[1][5] == "SLOW"
-    assert with_.rows[1][5] == ""
-    assert float(with_.rows[1][1].split()[0]) < float(without.rows[1][1].split()[0])
-    snapshot(with_.notes[0])
+    assert no_link.rows[1][5] == "SLOW"
+    assert link.rows[1][5] == ""
+    assert float(link.rows[1][1].split()[0]) < float(no_link.rows[1][1].split()[0])
+    snapshot(link.notes[0])
 
 
 def test_gpus_have_a_column_of_how_busy_they_were() -> None:
-    result = training_table({1: (trained(188, 83.0), ""), 2: (trained(376), "")}, 128)
+    result = training_table({1: (train(188, 83.0), ""), 2: (train(376), "")}, 128)
 
     assert result.columns[5] == "GPU busy"
     assert [row[5] for row in result.rows] == ["83%", ""]
