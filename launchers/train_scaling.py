@@ -49,11 +49,11 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
         raise SpecError(f"--ranks is {ranks!r}.", remedy="Such as: --ranks 1,2,4")
     variables = dict(flags.pair("--env", words) for words in env or ())
     pair = trials(ab, "training", provider) if ab else (PLAIN, PLAIN)
-    own = [*(option or ()), *(f"{key}={value}" for key, value in pair[0].options.items())]
+    options = [*(option or ()), *(f"{key}={value}" for key, value in pair[0].options.items())]
     results, compared = {}, {}
     for count in counts:
         most = min(ranks_per_host, count)
-        spec = flags.spec(name=f"{name}-{count}", provider=provider, options=own,
+        spec = flags.spec(name=f"{name}-{count}", provider=provider, options=options,
                           hosts=-(-count // most), ranks_per_host=most)  # fmt: skip
         how: dict[str, Any] = {"source": source, "device": device, "rounds": rounds, "batch": BATCH}
         how |= {"env": variables, "describe": f"training on {count} ranks of {counts}"}

@@ -33,10 +33,10 @@ def follow_job(folder: Path) -> Ended | Lost:
     stopped.
     """
     offsets: dict[Path, int] = {}
-    began = beat = time.monotonic()
+    start = beat = time.monotonic()
     while True:
         now = time.monotonic()
-        end = job_end(folder, begun=now > began + GRACE)
+        end = job_end(folder, begun=now > start + GRACE)
         final = end is not None
         values = sorted(folder.glob("measurements.*.jsonl"))
         for path in [*(folder / name for name in FOLLOWED), *values]:

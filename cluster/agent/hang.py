@@ -205,12 +205,12 @@ def _text(slot: tuple[int, int, int, int, int, bytes, int]) -> str:
 def _records(rank: _FoundRank) -> list[hang.DumpFile]:
     """Read the Flight Recorder's dump of a rank, if it has written one."""
     cache = rank.env.get("XDG_CACHE_HOME", f"{rank.env.get('HOME', '')}/.cache")
-    named = [f"{rank.env[name]}{rank.rank}" for name in RECORDS if name in rank.env]
-    named += [f"{cache}/torch/comm_lib_trace_rank_{rank.rank}", f"/tmp/nccl_trace_rank_{rank.rank}"]  # noqa: S108
-    began = Path(f"/proc/{rank.pid}").stat().st_mtime if Path(f"/proc/{rank.pid}").exists() else 0
-    for name in named:
+    names = [f"{rank.env[name]}{rank.rank}" for name in RECORDS if name in rank.env]
+    names += [f"{cache}/torch/comm_lib_trace_rank_{rank.rank}", f"/tmp/nccl_trace_rank_{rank.rank}"]  # noqa: S108
+    start = Path(f"/proc/{rank.pid}").stat().st_mtime if Path(f"/proc/{rank.pid}").exists() else 0
+    for name in names:
         path = Path(name)
-        if path.is_file() and path.stat().st_mtime >= began:
+        if path.is_file() and path.stat().st_mtime >= start:
             with contextlib.suppress(OSError):
                 if path.stat().st_size <= LARGEST:
                     content, mtime = path.read_bytes(), path.stat().st_mtime
@@ -251,8 +251,8 @@ def _stack(rank: _FoundRank, folder: Path) -> list[hang.DumpFile]:
             return [hang.DumpFile(name=name, content=result.stdout, at=time.time())]
     path = folder / STACKS / str(rank.pid)
     status = read_text(Path(f"/proc/{rank.pid}/status")).splitlines()
-    caught = next((line.split()[1] for line in status if line.startswith("SigCgt")), "0")
-    if not path.exists() or not int(caught, 16) >> (STACK_SIGNAL - 1) & 1:
+    mask = next((line.split()[1] for line in status if line.startswith("SigCgt")), "0")
+    if not path.exists() or not int(mask, 16) >> (STACK_SIGNAL - 1) & 1:
         return []
     begin = path.stat().st_size
     os.kill(rank.pid, STACK_SIGNAL)
@@ -272,9 +272,9 @@ def _native(rank: _FoundRank) -> list[hang.DumpFile]:
         return []
     run = partial(subprocess.run, capture_output=True, text=True, timeout=WITHIN)
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        began = time.perf_counter()
+        start = time.perf_counter()
         levels = run([unwind, "-1", "-q", "-p", str(rank.pid)]).stdout
-        stopped = time.perf_counter() - began
+        stopped = time.perf_counter() - start
         addresses = re.findall(r"^#\d+ +(0x[0-9a-f]+)", levels, re.MULTILINE)
         if not addresses:  # it may not look at the process; eu-addr2line would read our input
             return []

@@ -68,7 +68,7 @@ class Peers:
             if self._list.ssh_config or not self._list.probed:
                 self._connections[peer] = self._ssh("-N", peer.address)
 
-    def lost(self) -> dict[str, str]:
+    def find_lost(self) -> dict[str, str]:
         """Return names of the peers that are lost, with the messages of ssh or of the probes."""
         return self._probes.silent() | {
             peer.name: (process.stderr.read() if process.stderr else "").strip()
@@ -78,11 +78,11 @@ class Peers:
 
     def kill_ranks(self, seconds: float) -> None:
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
-        lost = self.lost()
+        lost_hosts = self.find_lost()
         commands = [
             self._ssh(peer.address, shlex.join(words))
             for peer in self._connections
-            if peer.name not in lost
+            if peer.name not in lost_hosts
         ]
         deadline = time.monotonic() + seconds  # for all together: several may be dead
         for process in commands:
@@ -110,15 +110,15 @@ class Peers:
 
 
 class Probes:
-    """Asks hosts again and again, one thread per host; `lost` is called in such a thread.
+    """Asks hosts again and again, one thread per host; `on_loss` is called in such a thread.
 
     A kernel answers a connection to a closed port at once, however busy its processes are; a host
     without power or network does not. A host that has never answered is not watched: a firewall
     may drop the question.
     """
 
-    def __init__(self, lost: Callable[[], object]) -> None:
-        self._lost = lost
+    def __init__(self, on_loss: Callable[[], object]) -> None:
+        self._on_loss = on_loss
         self._over = threading.Event()
         self._silent: dict[str, str] = {}
 
@@ -140,7 +140,7 @@ class Probes:
             while not self._over.wait(BETWEEN):
                 if not self._answers_yet(family, place):
                     self._silent[name] = f"{address} has not answered for {SILENT:g} s"
-                    self._lost()
+                    self._on_loss()
                     return
 
     def _answers_yet(self, family: socket.AddressFamily, place: Place) -> bool:

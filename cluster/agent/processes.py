@@ -29,25 +29,25 @@ WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ip
 def processor_times() -> ProcessorTimes:
     """Read how the processors of this host spent their time since it started (proc(5))."""
     words = read_text(STAT).partition("\n")[0].split()[1:]
-    spent = [int(word) / os.sysconf("SC_CLK_TCK") for word in words]
+    times = [int(word) / os.sysconf("SC_CLK_TCK") for word in words]
     return ProcessorTimes(
         took=time.monotonic(),
         processors=os.cpu_count() or 1,
-        used=sum(spent[:3]),  # user, nice, system; interrupts may be those of our messages
+        used=sum(times[:3]),  # user, nice, system; interrupts may be those of our messages
         own=sum(os.times()[:4]),
-        stolen=sum(spent[7:8]),
+        stolen=sum(times[7:8]),
     )
 
 
-def times_since(began: ProcessorTimes) -> ProcessorTimes:
+def times_since(start: ProcessorTimes) -> ProcessorTimes:
     """Return how the processors of this host spent their time since then."""
     now = processor_times()
     return ProcessorTimes(
-        took=now.took - began.took,
+        took=now.took - start.took,
         processors=now.processors,
-        used=now.used - began.used,
-        own=now.own - began.own,
-        stolen=now.stolen - began.stolen,
+        used=now.used - start.used,
+        own=now.own - start.own,
+        stolen=now.stolen - start.stolen,
     )
 
 
@@ -57,17 +57,17 @@ def sent_bytes() -> dict[str, int]:
 
 
 def process_info(
-    rank: int, began: ProcessorTimes, before: ProcessorTimes, sent: Mapping[str, int]
+    rank: int, start: ProcessorTimes, before: ProcessorTimes, counts: Mapping[str, int]
 ) -> RankProcess:
-    """Describe this process; `began` and `sent` are of when it began to measure."""
+    """Describe this process; `start` and `counts` are of when it began to measure."""
     return RankProcess(
         rank=rank,
         host=platform.node(),
         boot=read_text(BOOT),
         processors=tuple(sorted(os.sched_getaffinity(0))),
         connections=connections(),
-        sent=tuple((name, value - sent.get(name, value)) for name, value in sent_bytes().items()),
-        times=times_since(began),
+        sent=tuple((name, value - counts.get(name, value)) for name, value in sent_bytes().items()),
+        times=times_since(start),
         before=before,
     )
 
@@ -128,5 +128,5 @@ def _endpoint(text: str) -> str:
 
 def _is_local(connection: Connection) -> bool:
     """Tell whether both ends of a connection are on this host."""
-    own, peer = (end.rpartition(":")[0] for end in (connection.here, connection.there))
-    return own == peer or peer.startswith("127.")
+    host, peer = (end.rpartition(":")[0] for end in (connection.here, connection.there))
+    return host == peer or peer.startswith("127.")

@@ -32,9 +32,9 @@ HALT_GRACE = 3.0  # seconds for the ranks of one host: less than the first host 
 
 def stop_job(folder: Path, grace: float = STOP_GRACE) -> protocol.Ended | protocol.Lost:
     """End a job: send SIGTERM, wait for `grace` seconds, then SIGKILL."""
-    began = time.monotonic()
+    start = time.monotonic()
     while is_alive(folder) is None and job_state(folder) == protocol.Running():
-        if time.monotonic() - began > RANKS_GRACE:
+        if time.monotonic() - start > RANKS_GRACE:
             break
         time.sleep(POLL)  # tmux has started it, or is about to
     pid = read_text(folder / "pid")
@@ -77,24 +77,24 @@ def run_job(seconds: float, argv: list[str]) -> int:
     peers.connect()
     # A process group of its own: a Ctrl-C in the session comes only here, and is a clean end.
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
-    began = time.monotonic()
+    start = time.monotonic()
     status = None
     while status is None and process.poll() is None:
         limit = seconds if _has_begun(argv) else min(seconds, BEGIN_WITHIN)
-        if not select.select([reader], [], [], max(0.0, began + limit - time.monotonic()))[0]:
+        if not select.select([reader], [], [], max(0.0, start + limit - time.monotonic()))[0]:
             status = _time_up(argv, limit, seconds)
         elif any(number in stop_signals for number in os.read(reader, 64)):
             status = protocol.BY_SIGNAL + signal.SIGTERM
-        elif process.poll() is None and (lost := peers.lost()):
+        elif process.poll() is None and (losses := peers.find_lost()):
             # Report lost hosts before the other ranks are ended, which takes a while.
-            reason = "; ".join(f"{n} does not answer any more ({why})" for n, why in lost.items())
+            reason = "; ".join(f"{n} does not answer any more ({why})" for n, why in losses.items())
             Path(protocol.REASON).write_text(reason)
-            Path(protocol.LOST_HOSTS).write_text("\n".join(lost))
+            Path(protocol.LOST_HOSTS).write_text("\n".join(losses))
             sys.stderr.write(f"{protocol.NOTICE}{reason}\n")
             sys.stderr.flush()
             status = protocol.HOST_LOST
     if status is not None:
-        _end_cleanly(process, peers, lost=status == protocol.HOST_LOST)
+        _end_cleanly(process, peers, is_lost=status == protocol.HOST_LOST)
     peers.disconnect()
     if status is not None:
         return status
@@ -129,7 +129,7 @@ def _time_up(argv: list[str], limit: float, seconds: float) -> int | None:
     return protocol.TIMED_OUT
 
 
-def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) -> None:
+def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, is_lost: bool) -> None:
     """End the ranks, so that they write their values; then their starter; then what is left.
 
     SIGTERM to mpirun alone is not enough: it kills its ranks a quarter of a second later. A starter
@@ -141,13 +141,13 @@ def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) 
     for rank in ranks:
         _signal(rank, signal.SIGTERM)
     peers.kill_ranks(RANKS_GRACE)
-    while lost and process.poll() is None and time.monotonic() < deadline and find_ranks(folder):
+    while is_lost and process.poll() is None and time.monotonic() < deadline and find_ranks(folder):
         time.sleep(POLL)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, deadline - time.monotonic()) if ranks and not lost else 0)
+        process.wait(max(0.0, deadline - time.monotonic()) if ranks and not is_lost else 0)
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(LOST_GRACE if lost else RANKS_GRACE)
+        process.wait(LOST_GRACE if is_lost else RANKS_GRACE)
     for straggler in find_ranks(folder):
         _signal(straggler, signal.SIGKILL)
     process.kill()

@@ -64,8 +64,8 @@ def run_task(folder: Path) -> int:
         _write(folder / PID, f"{os.getpid()} {time.time()}")
         end = _Supervisor(process, spec, output, folder).watch()
     if output.lost:
-        lost = f"{output.lost} bytes of output were lost: {output.why}."
-        end = msgspec.structs.replace(end, reason=f"{end.reason} {lost}".strip())
+        note = f"{output.lost} bytes of output were lost: {output.why}."
+        end = msgspec.structs.replace(end, reason=f"{end.reason} {note}".strip())
     _record(folder, end)
     return end.exit_status
 
@@ -86,9 +86,9 @@ def _record(folder: Path, end: TaskEnd) -> None:
 
 def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
     """Start the command of a task (OSError: its folder or program does not exist)."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
-    path = os.pathsep.join(filter(None, (spec.env.get("PATH"), own.get("PATH"))))
-    env = {**own, **spec.env, "PATH": path, MARK: str(folder)}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
+    path = os.pathsep.join(filter(None, (spec.env.get("PATH"), variables.get("PATH"))))
+    env = {**variables, **spec.env, "PATH": path, MARK: str(folder)}
     if spec.hang_after is not None:
         starts = str(Path(__file__).parent / "python_start")
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (starts, env.get("PYTHONPATH"))))
@@ -156,9 +156,9 @@ class _Output:
             if self._end >= self._parts[-1] + self._most // PARTS:
                 self._next_part()
             while text:
-                written = os.write(self._file, text)
-                self._end += written
-                text = text[written:]
+                count = os.write(self._file, text)
+                self._end += count
+                text = text[count:]
         except OSError as error:
             self.lost += len(text)
             self.why = error.strerror or str(error)
@@ -226,7 +226,7 @@ class _Supervisor:
         usage = meter.usage()
         late = self._process.poll() is None and not signalled
         grace = self._spec.grace if signalled or late else LEFTOVER_GRACE
-        ended, survivors = end_all(self._descendants, grace, self._read)
+        leftovers, survivors = end_all(self._descendants, grace, self._read)
         while self._read(0):
             pass
         for name in ("o", "e"):
@@ -239,7 +239,7 @@ class _Supervisor:
         elif late:
             reason = f"It did not end within {limit:g} s."
         else:
-            names = ", ".join(ended)
+            names = ", ".join(leftovers)
             reason = f"It left processes behind, which were ended: {names}." if names else ""
         if survivors:
             reason = (
@@ -250,7 +250,7 @@ class _Supervisor:
 
     def _read(self, seconds: float) -> str:
         """Take what comes within some time: `output`, a `signal` to end, or nothing."""
-        came = ""
+        event = ""
         for key, _ in self._selector.select(seconds):
             try:
                 piece = os.read(key.fd, PIECE)
@@ -258,18 +258,18 @@ class _Supervisor:
                 continue
             if key.data == "":
                 self._reap()
-                came = "signal" if set(piece) & set(STOP_SIGNALS) else came
+                event = "signal" if set(piece) & set(STOP_SIGNALS) else event
             elif piece:
                 self._output.take(key.data, piece)
-                came = came or "output"
+                event = event or "output"
             else:
                 self._selector.unregister(key.fileobj)
-        return came
+        return event
 
     def _descendants(self) -> set[int]:
         """Return the processes below this one that run; the orphans that have ended are reaped."""
         self._reap()
-        return _below({os.getpid()}) - {os.getpid()}
+        return _find_tree({os.getpid()}) - {os.getpid()}
 
     def _reap(self) -> None:
         """Take the exit statuses of orphans; that of the command is left to `Popen`."""
@@ -315,7 +315,7 @@ def _name(pid: int) -> str:
     return f"{read_text(Path(f'/proc/{pid}/comm')) or '?'} ({pid})"
 
 
-def _below(pids: set[int]) -> set[int]:
+def _find_tree(pids: set[int]) -> set[int]:
     """Return processes with all their descendants, without zombies."""
     pids_: set[int] = set()
     waiting = set(pids)
@@ -340,7 +340,7 @@ def marked(folder: Path) -> set[int]:
         with contextlib.suppress(OSError):
             if mark in path.read_bytes().split(b"\0"):
                 pids.add(int(path.parent.name))
-    return _below(pids) - {os.getpid()}
+    return _find_tree(pids) - {os.getpid()}
 
 
 def task_state(folder: Path) -> TaskState:
@@ -348,29 +348,29 @@ def task_state(folder: Path) -> TaskState:
     if not (folder / SPEC).exists():
         reason = "its folder is gone"
     else:
-        pid, _, began = read_text(folder / PID).partition(" ")
+        pid, _, start = read_text(folder / PID).partition(" ")
         is_supervised = False
         with contextlib.suppress(OSError):  # by its command line: process ids are reused
             words = Path(f"/proc/{int(pid or 0)}/cmdline").read_bytes().split(b"\0")
             is_supervised = os.fsencode(folder) in words
         if end := read_text(folder / END):  # after the look for its supervisor, which ends with it
-            ended = msgspec.json.decode(end, type=TaskEnd)
-            began = read_text(folder / PID).partition(" ")[2]
-            return TaskState(state=ended.state, began=float(began or 0), end=ended)
+            record = msgspec.json.decode(end, type=TaskEnd)
+            start = read_text(folder / PID).partition(" ")[2]
+            return TaskState(state=record.state, began=float(start or 0), end=record)
         if is_supervised:
-            changed = []
+            mtimes = []
             for part in folder.glob(f"{OUTPUT}.*"):
                 with contextlib.suppress(FileNotFoundError):  # the oldest may go meanwhile
-                    changed.append(part.stat().st_mtime)
+                    mtimes.append(part.stat().st_mtime)
             now = time.time()
-            state: State = "running" if float(began) else "starting"
-            quiet = max(0.0, now - max(changed, default=now))
-            return TaskState(state=state, began=float(began), quiet=quiet)
+            state: State = "running" if float(start) else "starting"
+            quiet = max(0.0, now - max(mtimes, default=now))
+            return TaskState(state=state, began=float(start), quiet=quiet)
         if not pid and time.time() - (folder / SPEC).stat().st_mtime < BEGINS_WITHIN:
             return TaskState(state="starting")
         reason = "its supervisor was killed, or the host was restarted" if pid else "it never began"
-    lost = TaskEnd(exit_status=-1, state="lost", at=time.time(), reason=f"{reason}.".capitalize())
-    return TaskState(state="lost", end=lost, processes=len(marked(folder)))
+    loss = TaskEnd(exit_status=-1, state="lost", at=time.time(), reason=f"{reason}.".capitalize())
+    return TaskState(state="lost", end=loss, processes=len(marked(folder)))
 
 
 def running_jobs(folder: Path) -> dict[str, float]:
@@ -389,7 +389,7 @@ def running_jobs(folder: Path) -> dict[str, float]:
 
 def stop_task(folder: Path, reason: str) -> TaskState:
     """End a task, and whatever it left if its supervisor was killed."""
-    begun(folder)
+    wait_for_start(folder)
     if reason and folder.is_dir():
         _write(folder / STOPPING, reason)
     pid = read_text(folder / PID).partition(" ")[0]
@@ -411,11 +411,11 @@ def close_task(folder: Path) -> None:
     state = task_state(folder)
     if state.state != "lost" or state.end is None:
         return
-    ended, survivors = end_all(lambda: marked(folder), LEFTOVER_GRACE)
+    leftovers, survivors = end_all(lambda: marked(folder), LEFTOVER_GRACE)
     if not (folder / SPEC).exists():
         return
     parts = [state.end.reason]
-    parts += [f"These went on, and were ended: {', '.join(ended)}."] if ended else []
+    parts += [f"These went on, and were ended: {', '.join(leftovers)}."] if leftovers else []
     parts += [f"The kernel holds {', '.join(survivors)}."] if survivors else []
     (folder / END).touch()
     _record(folder, msgspec.structs.replace(state.end, reason=" ".join(parts)))
@@ -444,7 +444,7 @@ def follow_task(folder: Path, offset: int, *, to_end: bool = True) -> None:
         time.sleep(POLL)
 
 
-def begun(folder: Path) -> TaskState:
+def wait_for_start(folder: Path) -> TaskState:
     """Wait until a task's command was started, or could not be."""
     deadline = time.monotonic() + BEGINS_WITHIN
     while (state := task_state(folder)).state == "starting" and time.monotonic() < deadline:
@@ -460,7 +460,7 @@ def main(verb: str, first: str, *words: str) -> int:
         case "task-close":
             close_task(folder)
         case "task-begun":
-            print_event(begun(folder))
+            print_event(wait_for_start(folder))
         case "task-states":
             for word in (first, *words):
                 print_event(task_state(Path(word).absolute()))

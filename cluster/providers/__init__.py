@@ -57,7 +57,7 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
     """Refuse a spec that sets a field without a meaning there (SpecError), by the reasons."""
     specs = (spec, *(part.spec for part in spec.parts))
     for field, reason in reasons.items():
-        if any(getattr(own, field) for own in specs):
+        if any(getattr(item, field) for item in specs):
             flag = field.replace("_", "-")
             raise SpecError(
                 f"--{flag} has no effect with the provider {spec.provider!r}: {reason}.",
@@ -405,10 +405,10 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
     missing: bool = False  # it is not there
 
 
-def optional_check(what: str, value: str | None, needed_for: str, remedy: str) -> DoctorCheck:
+def optional_check(subject: str, value: str | None, needed_for: str, remedy: str) -> DoctorCheck:
     """Check what only some commands need: it is there if something was found."""
     return DoctorCheck(
-        what=what,
+        what=subject,
         ok=True,
         found=value or "not found",
         remedy="" if value else remedy,

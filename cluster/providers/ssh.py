@@ -55,17 +55,17 @@ class SshProvider(
     Options: ClassVar[type[Value]] = SshOptions
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        return len(_named(decoders.convert(options, SshOptions)))
+        return len(_parse_hosts(decoders.convert(options, SshOptions)))
 
     def plan(self, spec: ClusterSpec) -> Plan:
         providers.refuse(spec, REFUSED_OPTIONS)
-        named = _named(decoders.convert(spec.options, SshOptions))
-        if spec.hosts > len(named):
+        hosts = _parse_hosts(decoders.convert(spec.options, SshOptions))
+        if spec.hosts > len(hosts):
             raise SpecError(
-                f"--hosts is {spec.hosts}, but {len(named)} are named.",
+                f"--hosts is {spec.hosts}, but {len(hosts)} are named.",
                 remedy="Name them: --option hosts=alice@h1,h2:2222",
             )
-        return Plan(lines=tuple(f"use {host.host}" for host in named[: spec.hosts]))
+        return Plan(lines=tuple(f"use {host.host}" for host in hosts[: spec.hosts]))
 
     def create(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
@@ -82,7 +82,7 @@ class SshProvider(
                 bin=options.bin or f".cluster-{spec.name}/env/bin",
                 access=msgspec.structs.replace(access, known_hosts=pinned, pin=bool(pinned)),
             )
-            for number, access in enumerate(_named(options)[: spec.hosts])
+            for number, access in enumerate(_parse_hosts(options)[: spec.hosts])
         )
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
@@ -108,7 +108,7 @@ class SshProvider(
         """Do nothing: nothing was created."""
 
 
-def _named(options: SshOptions) -> list[Access]:
+def _parse_hosts(options: SshOptions) -> list[Access]:
     if bool(options.hosts) == bool(options.inventory):
         raise SpecError(
             "The provider 'ssh' needs the names of your machines, in one place.",

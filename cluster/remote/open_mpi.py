@@ -44,11 +44,11 @@ def local_variables(
 
     None for another machine, or if no Open MPI is beside its Python.
     """
-    own = Path(machine.bin).parent / PARAMETERS
-    if machine.shell != "local" or not own.is_file():
+    file = Path(machine.bin).parent / PARAMETERS
+    if machine.shell != "local" or not file.is_file():
         return {}
     rdma = any(device.exists() for name in DEVICES for device in (classes / name).glob("*"))
-    parameters = _names(own) | _names(home / OWN_PARAMETERS)
+    parameters = _names(file) | _names(home / OWN_PARAMETERS)
     components = {"btl"} if rdma else {"btl", "mtl"}
     left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(components - parameters)}
     return left_out if any(map(shutil.which, REMOTE_SHELLS)) else {**left_out, **STAND_IN}

@@ -63,12 +63,12 @@ def try_each(
     hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
 ) -> dict[str, T | ClusterError]:
     """Call a function as `on_each` does; each host has its result, or an error that names it."""
-    with _calls(hosts, do) as begun:
-        wait(begun.values())
-    failed = _failures(begun)
+    with _calls(hosts, do) as futures:
+        wait(futures.values())
+    failed = _failures(futures)
     if len(hosts) > 1:
         failed = {name: name_host(error, name) for name, error in failed.items()}
-    return {name: failed[name] if name in failed else f.result() for name, f in begun.items()}
+    return {name: failed[name] if name in failed else f.result() for name, f in futures.items()}
 
 
 def name_host(error: ClusterError, name: str) -> ClusterError:
@@ -78,12 +78,12 @@ def name_host(error: ClusterError, name: str) -> ClusterError:
     return error
 
 
-def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
+def results(outcomes: Mapping[str, T | ClusterError]) -> dict[str, T]:
     """Return the results of all hosts, or raise the error of one, or HostErrors of several."""
-    errors = [error for error in ended.values() if isinstance(error, ClusterError)]
+    errors = [error for error in outcomes.values() if isinstance(error, ClusterError)]
     if errors:
-        raise_all(errors, f"of {len(ended)} hosts failed")
-    return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
+        raise_all(errors, f"of {len(outcomes)} hosts failed")
+    return {name: value for name, value in outcomes.items() if not isinstance(value, ClusterError)}
 
 
 def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreachable]:
@@ -93,21 +93,21 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
     as the slowest of these took, at least `AT_LEAST` seconds, but never more than the deadline.
     KeyboardInterrupt closes the shells.
     """
-    with _calls(hosts, lambda _, shell: shell.run(["true"])) as begun:
-        began, waited, late = time.monotonic(), seconds, set(begun.values())
-        while late and (remaining := began + waited - time.monotonic()) > 0:
+    with _calls(hosts, lambda _, shell: shell.run(["true"])) as futures:
+        start, waited, late = time.monotonic(), seconds, set(futures.values())
+        while late and (remaining := start + waited - time.monotonic()) > 0:
             result, late = wait(late, remaining, FIRST_COMPLETED)
             if any(future.exception() is None for future in result):
-                took = time.monotonic() - began
+                took = time.monotonic() - start
                 waited = min(seconds, max(AT_LEAST, SLOWER * took))
     dead = {
         name: Unreachable(
             f"{name} does not answer within {waited:.2g} s.", state="connecting", host=name
         )
-        for name, future in begun.items()
+        for name, future in futures.items()
         if future in late
     }
-    for name, error in _failures({n: f for n, f in begun.items() if n not in dead}).items():
+    for name, error in _failures({n: f for n, f in futures.items() if n not in dead}).items():
         dead[name] = (
             error
             if isinstance(error, Unreachable)
@@ -131,19 +131,19 @@ def connect_all(
     Timeout: a host is not reachable in time, with its last state. Unreachable: an error that will
     not pass. HostErrors: several; it names the slowest. KeyboardInterrupt closes the shells.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     attempts = _Attempts(on_state, transient)
-    with _calls(hosts, attempts.connect) as begun:
+    with _calls(hosts, attempts.connect) as futures:
         try:
-            result, late = _first_failure(begun.values(), seconds, between)
+            result, late = _first_failure(futures.values(), seconds, between)
         finally:
             attempts.over.set()
         if late and any(future.exception() for future in result):  # collect their errors, too
-            wait(late, max(0.0, min(GRACE, began + seconds - time.monotonic())))
-    failed = _failures(begun)
-    for name, future in begun.items():
+            wait(late, max(0.0, min(GRACE, start + seconds - time.monotonic())))
+    failed = _failures(futures)
+    for name, future in futures.items():
         if not future.done():
-            failed[name] = attempts.late(name, hosts[name], time.monotonic() - began)
+            failed[name] = attempts.late(name, hosts[name], time.monotonic() - start)
     states = {name: shell.state for name, shell in hosts.items()}
     for name in failed:
         hosts[name].close()  # its thread may still try to connect
@@ -161,13 +161,13 @@ def connect_all(
 
 
 def _first_failure(
-    begun: Collection[Future[T]], seconds: float, between: Callable[[], None]
+    futures: Collection[Future[T]], seconds: float, between: Callable[[], None]
 ) -> tuple[set[Future[T]], set[Future[T]]]:
     """Wait until all calls have ended, one failed, or time is over; return who has, and who not."""
     deadline = time.monotonic() + seconds
     while True:
         remaining = max(0.0, deadline - time.monotonic())
-        result, late = wait(begun, min(remaining, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
+        result, late = wait(futures, min(remaining, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
         if not late or not remaining or any(future.exception() for future in result):
             return result, late
         between()
@@ -233,7 +233,7 @@ def _calls(
     If the block fails, or an interrupt comes while they are started, the shells are closed, which
     ends the running calls, and waited for a moment.
     """
-    begun: dict[str, Future[T]] = {name: Future() for name in hosts}
+    futures: dict[str, Future[T]] = {name: Future() for name in hosts}
     waiting = queue.SimpleQueue[str]()
     for name in hosts:
         waiting.put(name)
@@ -245,11 +245,11 @@ def _calls(
             while True:
                 name = waiting.get_nowait()
                 call = _not_begun if abandoned.is_set() else partial(do, name, hosts[name])
-                _complete(begun[name], call)
+                _complete(futures[name], call)
 
     def abandon() -> None:
         abandoned.set()
-        deadline, late = time.monotonic() + GRACE, set(begun.values())
+        deadline, late = time.monotonic() + GRACE, set(futures.values())
         while late and time.monotonic() < deadline:
             for shell in hosts.values():
                 shell.close()  # also what a thread began since the last time
@@ -258,15 +258,15 @@ def _calls(
     with on_failure(abandon):
         for _ in range(min(MOST_AT_ONCE, len(hosts))):
             threading.Thread(target=work, daemon=True).start()
-        yield begun
+        yield futures
 
 
 def _not_begun() -> NoReturn:
     raise ShellError("It was interrupted before it began.")
 
 
-def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
-    errors = {name: future.exception() for name, future in begun.items() if future.done()}
+def _failures(futures: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
+    errors = {name: future.exception() for name, future in futures.items() if future.done()}
     for error in errors.values():
         if error is not None and not isinstance(error, ClusterError):
             raise error  # a bug: its traceback shows more than a group

@@ -159,9 +159,9 @@ class RemoteShell(Shell):
             if source.exists() and not source.is_file():
                 raise _failed("written", to, f"{path} is neither a file nor a folder")
             with source.open("rb") as file:
-                about = source.stat()
-                script = transfer.file_script(to, about.st_size, about.st_mode & 0o777)
-                self._deliver(to, script, lambda out: transfer.send(file, about.st_size, out))
+                info = source.stat()
+                script = transfer.file_script(to, info.st_size, info.st_mode & 0o777)
+                self._deliver(to, script, lambda out: transfer.send(file, info.st_size, out))
         except OSError as error:
             raise _failed("written", to, error.strerror or str(error)) from error
 

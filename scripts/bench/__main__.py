@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run everything, or the parts that are named, in a place of its own."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    chosen = sys.argv[2:]
+    names = sys.argv[2:]
     with tempfile.TemporaryDirectory(prefix="cb") as place:
         os.environ.update(CLUSTER_STATE=f"{place}/s", CLUSTER_RUNS=f"{place}/r", TMUX_TMPDIR=place)
         os.environ.setdefault("CLUSTER_CACHE", str(ROOT / ".cache"))
@@ -72,7 +72,7 @@ def main() -> None:
                 "naming_slow_links": lambda: naming_slow_links(repetitions),
             }
         inside = {"naming_links": lambda: naming_links(repetitions)}
-        for part in chosen or parts:
+        for part in names or parts:
             (parts | inside)[part]()
         subprocess.run([str(BIN / "cluster"), "down", "--all", "-y"], check=True)
 

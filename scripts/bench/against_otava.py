@@ -71,7 +71,7 @@ def against_otava(repetitions: int) -> None:
     for number, kind in enumerate(KINDS):
         alarms = _alarms([values.tolist() for values in stationary(number, seeds)])
         _row(f"{len(alarms.own_points)} of {kind.__name__}", _shares(alarms, 0, LENGTH))
-        total = _Alarms(*([*counted, *own] for counted, own in zip(total, alarms, strict=True)))
+        total = _Alarms(*([*counted, *runs] for counted, runs in zip(total, alarms, strict=True)))
     _row(f"all {len(total.own_points)}", _shares(total, 0, LENGTH))
     _row(f"a change within {FAR} of the step, one look", columns)
     for number, step in enumerate(CASES):
@@ -83,7 +83,7 @@ def against_otava(repetitions: int) -> None:
         name = f"3 deviations at run {middle}, within {far}"
         _row(name, _shares(alarms, middle - far, middle + far + 1))
     elsewhere = [
-        share([any(abs(i - middle) > FAR for i in own) for own in places]) for places in alarms
+        share([any(abs(i - middle) > FAR for i in runs) for runs in places]) for places in alarms
     ]
     _row(f"  and another, more than {FAR} away", elsewhere)
     _tigerbeetle()
@@ -106,7 +106,7 @@ def _otava_places(series: Series, *, smallest: float = 0.0, window: int = 0) -> 
 
 def _shares(alarms: _Alarms, first: int, end: int) -> list[str]:
     """Return the shares of series with a change at one of some places."""
-    return [share([any(first <= i < end for i in own) for own in places]) for places in alarms]
+    return [share([any(first <= i < end for i in runs) for runs in places]) for places in alarms]
 
 
 def _tigerbeetle() -> None:
@@ -115,8 +115,8 @@ def _tigerbeetle() -> None:
     (otava_points,), own_points = _otava_places([series], window=WINDOW), look(series).changes
     (large,) = _otava_places([series], window=WINDOW, smallest=SMALLEST)
     otava = (f"Otava, window {WINDOW}", f"Otava, {SMALLEST:.0%} or more")
-    own = ("cluster, at the end", "cluster, first seen with")
-    _row(f"tigerbeetle, {len(series)} runs", (*otava, *own))
+    headers = ("cluster, at the end", "cluster, first seen with")
+    _row(f"tigerbeetle, {len(series)} runs", (*otava, *headers))
     for index in sorted({*otava_points, *(point.at for point in own_points)}):
         changes = [f"{point.change:+.1%}" for point in own_points if abs(point.at - index) <= NEAR]
         looks = (  # after each run until a change is found there, as `cluster watch` looks

@@ -72,8 +72,8 @@ def sharing() -> None:
                 ways[flow, : len(path)] = path
             own_rates = max_min_rates(ways, np.array(capacities))
             worst = max(worst, float(np.max(np.abs(own_rates / np.array(expected) - 1))))
-    what = f"largest difference to SimGrid's rates, {CASES} cases of up to {MOST_FLOWS - 1} flows"
-    say(what, f"{worst:.1e}", f"{SAME:g}", good=worst <= SAME)
+    label = f"largest difference to SimGrid's rates, {CASES} cases of up to {MOST_FLOWS - 1} flows"
+    say(label, f"{worst:.1e}", f"{SAME:g}", good=worst <= SAME)
 
 
 def _case(chance: np.random.Generator) -> tuple[list[list[int]], list[float]]:
@@ -97,23 +97,23 @@ def predicting(place: Path) -> None:
     subprocess.run([compiler, "-O2", f"-I{KERNELS}", str(source), "-o", str(program)], check=True)
     ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
     for turn in range(max(map(len, ALGORITHMS.values()))):
-        chosen = {c: [*names][turn] for c, names in ALGORITHMS.items() if turn < len(names)}
-        for collective, ratio in _ratios(starter, place, program, chosen):
-            ratios[collective, chosen[collective]].append(ratio)
+        algorithms = {c: [*names][turn] for c, names in ALGORITHMS.items() if turn < len(names)}
+        for collective, ratio in _ratios(starter, place, program, algorithms):
+            ratios[collective, algorithms[collective]].append(ratio)
     for (collective, algorithm), ratios_of_operation in ratios.items():
         words = " ".join(f"{ratio:.2f}" for ratio in ratios_of_operation)
         sys.stdout.write(f"      {collective:15}{algorithm:26} {words}\n")
     all_ratios = [ratio for ratios_of_operation in ratios.values() for ratio in ratios_of_operation]
     near_count = sum(1 / (1 + NEAR) <= ratio <= 1 + NEAR for ratio in all_ratios)
-    what = f"simulated over predicted time within {NEAR:.0%}, of {len(all_ratios)}"
+    label = f"simulated over predicted time within {NEAR:.0%}, of {len(all_ratios)}"
     least = (1 - MOST_FAR) * len(all_ratios)
-    say(what, str(near_count), f"{least:.0f}", good=near_count >= least, least=True)
+    say(label, str(near_count), f"{least:.0f}", good=near_count >= least, least=True)
 
 
 def _ratios(
-    starter: str, place: Path, program: Path, chosen: dict[str, str]
+    starter: str, place: Path, program: Path, choice: dict[str, str]
 ) -> list[tuple[str, float]]:
-    algorithms = [f"--cfg=smpi/{c}:{ALGORITHMS[c][name]}" for c, name in chosen.items()]
+    algorithms = [f"--cfg=smpi/{c}:{ALGORITHMS[c][name]}" for c, name in choice.items()]
     argv = [starter, "-np", str(RANKS), "-hostfile", str(place / "hosts")]
     argv += ["-platform", str(place / "network.xml"), "--log=root.thres:critical"]
     argv += ["--cfg=smpi/simulate-computation:no", *algorithms, str(program)]
@@ -125,8 +125,8 @@ def _ratios(
     return [
         (name, seconds / predicted)
         for name, size, seconds in times
-        if name in chosen
-        and (predicted := predicted_time(messages, name, chosen[name], RANKS, size))
+        if name in choice
+        and (predicted := predicted_time(messages, name, choice[name], RANKS, size))
     ]
 
 

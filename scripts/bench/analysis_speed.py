@@ -35,10 +35,10 @@ def summarising(root: Path, repetitions: int) -> None:
     took, peak = [], 0.0
     for _ in range(repetitions):
         argv = [sys.executable, "-c", line, str(folder)]
-        n, spent, kib = subprocess.check_output(argv, text=True).split()
+        n, elapsed, kib = subprocess.check_output(argv, text=True).split()
         if int(n) != MILLION:
             sys.exit(f"{n} values were summarised, not {MILLION}")
-        took.append(float(spent))
+        took.append(float(elapsed))
         peak = max(peak, float(kib) / 1024)
     middle = statistics.median(took)
     say("1e6 raw values", f"{middle:.2f} s", "1 s", good=middle <= 1)

@@ -30,8 +30,8 @@ def launching_pods(repetitions: int) -> None:
     ratio(f"32 pods up, beside 32 lab hosts, {loads}", pods, lab, 1.5)
 
 
-def cloud_figures(what: str, *numbers: str) -> dict[str, dict[str, float]]:
+def cloud_figures(subject: str, *numbers: str) -> dict[str, dict[str, float]]:
     """Ask the test cloud, in a process of its own."""
-    argv = [sys.executable, "-m", "tests.fakes.aws.launch_cost", what, *numbers]
+    argv = [sys.executable, "-m", "tests.fakes.aws.launch_cost", subject, *numbers]
     figures: dict[str, dict[str, float]] = json.loads(subprocess.check_output(argv, cwd=ROOT))
     return figures

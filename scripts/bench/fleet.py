@@ -288,12 +288,12 @@ def speeds() -> None:
         tests = PairTests(parts.paths, values, groups[ends[0]] != groups[ends[1]], parts.kinds)
         solutions = timeit.repeat(partial(solve, tests), number=1)
         row("solution of 10 rounds", fabric.size, f"{min(solutions):.4f}")
-    began = time.perf_counter()
+    start = time.perf_counter()
     simulator = FleetSimulator(FABRIC, HOSTS)
     capacities = simulator.fabric_links.capacities()
     for pairs in tournament(HOSTS):
         max_min_rates(simulator.paths(*both_ways(pairs)), capacities)
-    row("flows of all 1,023 rounds", HOSTS, f"{time.perf_counter() - began:.2f}")
+    row("flows of all 1,023 rounds", HOSTS, f"{time.perf_counter() - start:.2f}")
 
 
 def checking_fleets(seeds: int) -> None:

@@ -72,17 +72,17 @@ def _gate(
     groups = tuple(host // fabric.hosts if grouped else 0 for host in range(fabric.size))
     names = tuple(str(host) for host in range(fabric.size))
     fleet = Fleet(names=names, groups=groups, limit=rate / share)
-    spent = 0.0
+    total = 0.0
 
     def measure(step: SurveyStep) -> list[PairTest]:
-        nonlocal spent
-        spent += BATCH * (len(step.pairs) if step.alone else 1)
+        nonlocal total
+        total += BATCH * (len(step.pairs) if step.alone else 1)
         return simulator.measure(
             step.pairs, step.number, metric="bandwidth", alone=step.alone, port=step.port
         )
 
     plan = SurveyPlan(confirm=True, seconds=SECONDS)
-    tests = survey(fleet, plan, measure, remaining=lambda: SECONDS - spent)
+    tests = survey(fleet, plan, measure, remaining=lambda: SECONDS - total)
     verdict = diagnose(fleet, tests)
     confirmed = confirmations(verdict, tests)
     blamed = (

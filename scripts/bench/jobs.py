@@ -34,14 +34,14 @@ def orchestrating(place: Path, repetitions: int) -> None:
     with launch("jobs64", provider="lab", hosts=FOLLOWED) as c:
         _follow(c)
     with launch("jobs32", provider="lab", hosts=MANY) as c:
-        own, base = _turns((lambda: c.run("true"), lambda: _by_openssh(c)), repetitions)
-        ratio(f"a command on {MANY} hosts, to {MANY} OpenSSH clients at once", own, base, 1.2)
+        cost, base = _turns((lambda: c.run("true"), lambda: _by_openssh(c)), repetitions)
+        ratio(f"a command on {MANY} hosts, to {MANY} OpenSSH clients at once", cost, base, 1.2)
         _copy(c, place)
     with launch("jobs8", provider="lab", hosts=SOME) as c:
         jobs = [c.start("sleep 600", name=f"j{number}") for number in range(JOBS)]
         running = sum(job.state == "running" for job in jobs)
-        what = f"jobs of {JOBS} that run at once on {SOME} hosts"
-        say(what, f"{running}", f"{JOBS}", good=running == JOBS, least=True)
+        label = f"jobs of {JOBS} that run at once on {SOME} hosts"
+        say(label, f"{running}", f"{JOBS}", good=running == JOBS, least=True)
         c.end_jobs("They were measured.")
         _sync(c, place, repetitions)
 
@@ -68,17 +68,17 @@ def _follow(c: Cluster) -> None:
     bursts = f"for n in $(seq {BURSTS}); do date +%s.%N; seq {BURST}; sleep 1; done"
     program = f"until [ -e go ]; do sleep 0.1; done; {bursts}"
     job, late, lines = c.start(program, name="lines"), [], 0
-    before, began = time.process_time(), time.monotonic()
+    before, start = time.process_time(), time.monotonic()
     threading.Timer(2, c.run, ["touch go"]).start()  # when all are followed
     for line in job.lines():
         lines += 1
         if "." in line.text:
             late.append(time.time() - float(line.text))
-    cores = (time.process_time() - before) / (time.monotonic() - began)
-    lost = FOLLOWED * BURSTS * (BURST + 1) - lines
-    what = f"{FOLLOWED} hosts that print {BURST} lines a second"
-    say(f"lines lost of {what}", str(lost), "0", good=not lost)
-    say(f"processors to follow {what}", f"{cores:.2f}", "1", good=cores <= 1)
+    cores = (time.process_time() - before) / (time.monotonic() - start)
+    losses = FOLLOWED * BURSTS * (BURST + 1) - lines
+    label = f"{FOLLOWED} hosts that print {BURST} lines a second"
+    say(f"lines lost of {label}", str(losses), "0", good=not losses)
+    say(f"processors to follow {label}", f"{cores:.2f}", "1", good=cores <= 1)
     delay = statistics.median(late)
     say("from a host's clock to the client, median", f"{delay:.3f} s", "0.2 s", good=delay <= 0.2)  # noqa: PLR2004 - as the page has it
 
@@ -89,8 +89,8 @@ def _copy(c: Cluster, place: Path) -> None:
     (folder / "model").write_bytes(bytes(range(250)) * (COPIED // 250))
     report = c.sync(folder, "copied")
     copies = report.sent_bytes / COPIED
-    what = f"copies of {COPIED // 10**6} MB over this machine's line, for {MANY} hosts"
-    say(what, f"{copies:.2f}", "3", good=copies <= 3)  # noqa: PLR2004 - as the page has it
+    label = f"copies of {COPIED // 10**6} MB over this machine's line, for {MANY} hosts"
+    say(label, f"{copies:.2f}", "3", good=copies <= 3)  # noqa: PLR2004 - as the page has it
 
 
 def _sync(c: Cluster, place: Path, repetitions: int) -> None:
@@ -103,8 +103,8 @@ def _sync(c: Cluster, place: Path, repetitions: int) -> None:
     upload = ["rsync", "-a", f"--rsh={shlex.join(options)}", f"{tree}/", f"{host}:tree/"]
     subprocess.run(upload, check=True)
     ways = (lambda: c.sync(tree, "tree"), lambda: subprocess.run(upload, check=True))
-    own, base = _turns(ways, repetitions)
-    ratio(f"sync of {FILES} unchanged files to {SOME} hosts, to one rsync", own, base, 2)
+    cost, base = _turns(ways, repetitions)
+    ratio(f"sync of {FILES} unchanged files to {SOME} hosts, to one rsync", cost, base, 2)
     shutil.rmtree(tree)
     tree.mkdir()
     large = tree / "large"
@@ -114,6 +114,6 @@ def _sync(c: Cluster, place: Path, repetitions: int) -> None:
     with large.open("r+b") as file:
         file.seek(LARGE // 2)
         file.write(b"x")
-    sent = c.hosts[:1].sync(tree, "large").sent_bytes
-    what = f"sent of a file of {LARGE // 10**9} GB with a byte that differs"
-    say(what, f"{sent / 1e6:.2f} MB", "2 MB", good=sent < 2_000_000)  # noqa: PLR2004
+    size = c.hosts[:1].sync(tree, "large").sent_bytes
+    label = f"sent of a file of {LARGE // 10**9} GB with a byte that differs"
+    say(label, f"{size / 1e6:.2f} MB", "2 MB", good=size < 2_000_000)  # noqa: PLR2004

@@ -36,8 +36,8 @@ def lab_and_simulator() -> None:
         groups = ask_topology(lab.spec, lab.machines).switch_groups
         run = lab.bench("pairs", groups=groups, milliseconds=MILLISECONDS, rounds=10)
     tests = [test for test in pair_tests(run.measurements) if test.value and not test.port]
-    own = HOSTS // LEAVES
-    fabric = Fabric(leaves=LEAVES, hosts=own, oversubscription=own, rate=RATE * 1e6 / 8)
+    per_leaf = HOSTS // LEAVES
+    fabric = Fabric(leaves=LEAVES, hosts=per_leaf, oversubscription=per_leaf, rate=RATE * 1e6 / 8)
     simulated = list(_simulated(tests, FleetSimulator(fabric, HOSTS)))
     measured = np.array([test.value for test in tests])
     alone = np.array([test.alone for test in tests])
@@ -62,9 +62,9 @@ def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable
     for test in tests:
         rounds[test.round, test.alone].append(test)
     rates: dict[int, float] = {}
-    for (number, alone), own in rounds.items():
-        half = len(own) if alone else len(own) // 2
-        for part in filter(None, (own[:half], own[half:])):
+    for (number, alone), group in rounds.items():
+        half = len(group) if alone else len(group) // 2
+        for part in filter(None, (group[:half], group[half:])):
             pairs = np.array([(test.source, test.target) for test in part], dtype=np.int64)
             ends = pairs[:, 0], pairs[:, 1]
             values = simulator.rates(*ends, number, alone=alone).values

@@ -69,7 +69,7 @@ class Planted(NamedTuple):
 
 def checking_a_lab(plantings: int) -> None:
     """Plant this many causes, one at a time, and check two thirds as many healthy fleets."""
-    named, wrong, times, fleets = 0, 0, list[float](), max(1, plantings * 2 // 3)
+    hits, wrong, times, fleets = 0, 0, list[float](), max(1, plantings * 2 // 3)
     options = {"leaves": str(LEAVES), "rate": f"{RATE}mbit", "uplink": f"{UPLINK}mbit"}
     with launch("bench16", provider="lab", hosts=HOSTS, options=options) as lab:
         for number in range(plantings):
@@ -81,18 +81,18 @@ def checking_a_lab(plantings: int) -> None:
             finally:
                 fault.heal()
             right = [_is(fault, blamed) for blamed in verdict["blamed"]]
-            named += right == [True]
+            hits += right == [True]
             words = ", ".join(map(_words, verdict["blamed"])) or f"nobody, {verdict['verdict']}"
             _show(f"{'' if right == [True] else 'NOT '}{kind} of {fault.part}: {words}")
         for _ in range(fleets):
-            began = time.monotonic()
+            start = time.monotonic()
             healthy = _check(lab)
-            times.append(time.monotonic() - began)
+            times.append(time.monotonic() - start)
             wrong += bool(healthy["blamed"])
             _show(f"healthy: {healthy['verdict']} {', '.join(map(_words, healthy['blamed']))}")
     least = NAMED * plantings
-    what = f"causes of {plantings} on {HOSTS} lab hosts named, and nobody else"
-    say(what, str(named), f"{least:.1f}", good=named >= least, least=True)
+    label = f"causes of {plantings} on {HOSTS} lab hosts named, and nobody else"
+    say(label, str(hits), f"{least:.1f}", good=hits >= least, least=True)
     say(f"blamed in {fleets} healthy checks of them", str(wrong), "0", good=not wrong)
     median = statistics.median(times)
     say("check of them, median", f"{median:.1f} s", f"{LONGEST:g} s", good=median <= LONGEST)

@@ -48,8 +48,8 @@ def parsing(place: Path, repetitions: int) -> None:
         grown = large.peak - small.peak
         limit = SLACK + (0 if name == "nccl_log" else MEMORY * (LARGE - SMALL))
         say(name, f"{large.rate:.1f} MB/s", f"{fast} MB/s", good=large.rate >= fast, least=True)
-        what = f"{name}, {LARGE - SMALL} MB more"
-        say(what, f"{grown:.1f} MiB", f"{limit} MiB", good=grown <= limit)
+        label = f"{name}, {LARGE - SMALL} MB more"
+        say(label, f"{grown:.1f} MiB", f"{limit} MiB", good=grown <= limit)
 
 
 def _read(file: Path, text: str, megabytes: int, repetitions: int) -> Reading:
@@ -59,8 +59,8 @@ def _read(file: Path, text: str, megabytes: int, repetitions: int) -> Reading:
     rows = [
         [float(word) for word in subprocess.check_output(argv).split()] for _ in range(repetitions)
     ]
-    spent, peak = (min(column) for column in zip(*rows, strict=True))
-    return Reading(file.stat().st_size / spent / MILLION, peak)
+    duration, peak = (min(column) for column in zip(*rows, strict=True))
+    return Reading(file.stat().st_size / duration / MILLION, peak)
 
 
 def profiles(place: Path) -> None:
@@ -69,7 +69,7 @@ def profiles(place: Path) -> None:
     folder = place / "profiles"
     folder.mkdir()
     for rank in range(10_000):
-        own = text.replace(b"rank 3 of 8", b"rank %d of 10000" % rank)
-        (folder / f"mpi_profile.1.{rank}").write_bytes(own)
-    spent = seconds([str(BIN / "cluster"), "more", "profile", str(folder)])
-    say("cluster more profile, 10,000 files", f"{spent:.1f} s", "20 s", good=spent <= 20)  # noqa: PLR2004
+        content = text.replace(b"rank 3 of 8", b"rank %d of 10000" % rank)
+        (folder / f"mpi_profile.1.{rank}").write_bytes(content)
+    duration = seconds([str(BIN / "cluster"), "more", "profile", str(folder)])
+    say("cluster more profile, 10,000 files", f"{duration:.1f} s", "20 s", good=duration <= 20)  # noqa: PLR2004

@@ -34,9 +34,9 @@ def profiled(place: str, hosts: Cluster, repetitions: int) -> None:
             hosts.bench("p2p", metrics=["latency"], sizes="8", kernel="c", profile=how)
             for how in (OWN, None)
         )
-        own, plain = ([statistics.median(m.values) for m in run.measurements] for run in runs)
-        pairs += zip(own, plain, strict=True)
-    ratio_ = statistics.median(own / plain for own, plain in pairs)
+        latency, plain = ([statistics.median(m.values) for m in run.measurements] for run in runs)
+        pairs += zip(latency, plain, strict=True)
+    ratio_ = statistics.median(latency / plain for latency, plain in pairs)
     middle = [format_value(statistics.median(side), "s") for side in zip(*pairs, strict=True)]
     text = f"{middle[0]}, {ratio_:.2f} x of {middle[1]}"
     say(f"latency 8 B profiled, {place}", text, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
@@ -63,13 +63,13 @@ def beside_plain(place: str, hosts: Cluster, repetitions: int) -> None:
         (str(m.metric), int(m.params["size"]), str(m.params["by"])): m
         for m in hosts.bench("plain", turns=repetitions).measurements
     }
-    for metric, size in [(metric, size) for metric, size, by in turns if by == "p2p"]:
-        own, plain = turns[metric, size, "p2p"], turns[metric, size, "plain"]
-        slower = statistics.median(a / b for a, b in zip(own.values, plain.values, strict=True))
-        middle = statistics.median(own.values)
+    for metric, size in [(metric, size) for metric, size, way in turns if way == "p2p"]:
+        loop, plain = turns[metric, size, "p2p"], turns[metric, size, "plain"]
+        slower = statistics.median(a / b for a, b in zip(loop.values, plain.values, strict=True))
+        middle = statistics.median(loop.values)
         low, limit = metric == "latency", ENOUGH[metric]
         ratio_ = slower if low else 1 / slower
-        text = format_value(middle, "s") if low else format_value(own.bytes / middle, "B/s")
+        text = format_value(middle, "s") if low else format_value(loop.bytes / middle, "B/s")
         good = ratio_ <= limit if low else ratio_ >= limit
-        what = f"{metric} {format_size(size)}, {place}, by turns"
-        say(what, f"{text}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)
+        label = f"{metric} {format_size(size)}, {place}, by turns"
+        say(label, f"{text}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)

@@ -21,9 +21,9 @@ MILLION = 1_000_000
 
 def seconds(argv: Sequence[str]) -> float:
     """Time a command."""
-    began = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run(argv, check=True, capture_output=True)
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def processor_seconds(argv: Sequence[str]) -> float:
@@ -47,14 +47,14 @@ def taking_turns(ways: Sequence[Callable[[], float]], repetitions: int) -> list[
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
 
 
-def say(what: str, value: str, bound: str, *, good: bool, least: bool = False) -> None:
+def say(label: str, value: str, bound: str, *, good: bool, least: bool = False) -> None:
     """Print one line."""
     limit = f"at {'least' if least else 'most'} {bound}"
-    sys.stdout.write(f"{'ok  ' if good else 'SLOW'}  {what}: {value} ({limit})\n")
+    sys.stdout.write(f"{'ok  ' if good else 'SLOW'}  {label}: {value} ({limit})\n")
     sys.stdout.flush()
 
 
-def ratio(what: str, own: float, base: float, most_times: float) -> None:
+def ratio(label: str, cost: float, base: float, most_times: float) -> None:
     """Print one line of a ratio to something else."""
-    value = f"{own:.2f} s, {own / base:.2f} x of {base:.2f} s"
-    say(what, value, f"{most_times} x", good=own <= most_times * base)
+    value = f"{cost:.2f} s, {cost / base:.2f} x of {base:.2f} s"
+    say(label, value, f"{most_times} x", good=cost <= most_times * base)

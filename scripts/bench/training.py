@@ -77,10 +77,10 @@ def fetching_too_slowly(place: Path) -> None:
     sys.stdout.write(f"      {training_answer(verdict)}\n")
     store, resident = (median(_values(run, "samples_rate", data)) for data in ("store", "resident"))
     rate_ratio, busy = store / resident, _busy(run)
-    for what, measured in (("samples/s of 220", SYNTHETIC * rate_ratio), ("% busy", 100 * busy)):
-        target = share * (SYNTHETIC if what.endswith("220") else 100)
+    for unit, measured in (("samples/s of 220", SYNTHETIC * rate_ratio), ("% busy", 100 * busy)):
+        target = share * (SYNTHETIC if unit.endswith("220") else 100)
         say(
-            f"188 of 220 planted: {measured:.1f} {what}, wanted {target:.1f}, off by",
+            f"188 of 220 planted: {measured:.1f} {unit}, wanted {target:.1f}, off by",
             f"{abs(measured - target):.1f}", f"{POINTS:g}", good=abs(measured - target) <= POINTS,
         )  # fmt: skip
     _say_counts({"188 of 220": int(_names(verdict, "fetch"))}, 1)
@@ -115,7 +115,7 @@ def naming_stalls(times: int) -> None:
     with launch("named", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
             for plant, (stage, planted, batch) in plants.items():
-                verdict = _named(host, planted, batch)
+                verdict = _train(host, planted, batch)
                 is_rank = plant != "rank" or verdict.slowest == 1
                 right[plant] += _names(verdict, stage) and is_rank
                 line = f"{plant} {right[plant]}/{number}: {training_answer(verdict)}"
@@ -147,14 +147,14 @@ def naming_links(times: int) -> None:
     right = 0
     with launch("linked", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
-            verdict = _named(host, {"computes": EXCHANGES}, BATCH)
+            verdict = _train(host, {"computes": EXCHANGES}, BATCH)
             right += _names(verdict, "exchange")
             sys.stdout.write(f"      link {right}/{number}: {training_answer(verdict)}\n")
             sys.stdout.flush()
     _say_counts({"slow link": right}, times)
 
 
-def _named(host: Cluster, plant: dict[str, float], batch: int) -> TrainingVerdict:
+def _train(host: Cluster, plant: dict[str, float], batch: int) -> TrainingVerdict:
     """Train, and return the verdict.
 
     Without a plant the steps are long: two ranks on two cores wait for the exchange of the
@@ -191,8 +191,8 @@ def _plant() -> None:
 
 
 def _values(run: Run, metric: str, data: str) -> list[float]:
-    own = (m for m in run.measurements if m.metric == metric and m.params.get("data") == data)
-    return [value for m in own for value in m.values]
+    rows = (m for m in run.measurements if m.metric == metric and m.params.get("data") == data)
+    return [value for m in rows for value in m.values]
 
 
 @contextmanager

@@ -30,9 +30,9 @@ def commands() -> Iterator[tuple[str, Any]]:
             yield from _walk(app, name, context)
 
 
-def _walk(group: Any, name: str, above: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - click's own types
-    command = group.get_command(above, name)
-    context = command.make_context(name, [], parent=above, resilient_parsing=True)
+def _walk(group: Any, name: str, parent: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - click's own types
+    command = group.get_command(parent, name)
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     context.params[ALL] = True  # every flag of a benchmark
     yield context.command_path, context
     for inner in getattr(command, "list_commands", lambda _: ())(context):

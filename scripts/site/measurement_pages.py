@@ -84,8 +84,8 @@ def _log_formats() -> str:
             (f"`{d.metric}`", d.unit, d.better, d.what, d.aggregation) for d in parser.definitions
         ]
         heads = ("metric", "unit", "better", "what", "aggregation")
-        about = paragraphs(inspect.getmodule(parser))
-        parts.append(f"## {name}\n\n{about}\n\n{table(heads, rows)}")
+        text = paragraphs(inspect.getmodule(parser))
+        parts.append(f"## {name}\n\n{text}\n\n{table(heads, rows)}")
     return page("Log formats", LOGS, *parts)
 
 

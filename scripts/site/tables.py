@@ -59,8 +59,8 @@ def field_texts(kind: type) -> dict[str, str]:
 def _commented(source: str) -> dict[str, str]:
     """Return the comment on the line of each field, or those on the lines above it."""
     sentences = {}
-    for above, name, comment in FIELD.findall(source):
-        comments = [line.strip("# ") for line in above.splitlines()] or [comment]
+    for block, name, comment in FIELD.findall(source):
+        comments = [line.strip("# ") for line in block.splitlines()] or [comment]
         if text := " ".join(comments).partition("noqa")[0].strip():
             sentences[name] = _sentence(text.rstrip(".") + ".")
     return sentences

@@ -185,13 +185,13 @@ def _short(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
 def _json() -> str:
     rows = []
     for name, kind in (ANSWERS | FILES).items():
-        what = f"`cluster {name} --json`" if name in ANSWERS else f"`{name}`"
+        source = f"`cluster {name} --json`" if name in ANSWERS else f"`{name}`"
         if kind is None:
             rows += [
-                (what, "a list of objects, one per row; the keys are the columns asked for", "")
+                (source, "a list of objects, one per row; the keys are the columns asked for", "")
             ]
         else:
-            rows.append((what, _linked(kind), f"[schema]({_schema_file(name)})"))
+            rows.append((source, _linked(kind), f"[schema]({_schema_file(name)})"))
     parts = [table(("source", "value", "JSON schema"), rows)]
     parts += [
         f"## {kind.__name__}\n\n{first_sentence(kind)}\n\n"

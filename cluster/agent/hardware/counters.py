@@ -71,7 +71,7 @@ def queue_bytes() -> dict[str, int]:
 
     Each of them has a queueing discipline of its own, whose parent has the number of the queue.
     """
-    sent: dict[str, int] = {}
+    totals: dict[str, int] = {}
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
             link.send(QUEUES)
@@ -80,12 +80,12 @@ def queue_bytes() -> dict[str, int]:
                 while len(data) >= struct.calcsize("=IH"):
                     size, kind = struct.unpack_from("=IH", data)
                     if kind != 36:  # noqa: PLR2004 - RTM_NEWQDISC: the end, or an error
-                        return sent
+                        return totals
                     index, _, parent = struct.unpack_from("=iII", data, 20)
                     counts = _attributes(_attributes(data[36:size]).get(STATISTICS, b""))
                     if parent != ROOT and SENT_BYTES in counts:
                         name = f"{socket.if_indextoname(index)}:{parent & 0xFFFF}"
-                        (sent[name],) = struct.unpack_from("=Q", counts[SENT_BYTES])
+                        (totals[name],) = struct.unpack_from("=Q", counts[SENT_BYTES])
                     data = data[size:]
     except OSError:
         return {}
@@ -102,7 +102,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 def queue_shares(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
     """Return the queue that sent most of what a link did between two readings, and its share."""
-    gained = {name: sent - before.get(name, sent) for name, sent in after.items()}
+    gained = {name: value - before.get(name, value) for name, value in after.items()}
     totals: Counter[str] = Counter()
     for name, gain in gained.items():
         totals[name.partition(":")[0]] += gain
@@ -161,7 +161,7 @@ def usage_between(
     took = (after["time"] - before["time"]) / 1e9
     gained = {name: after[name] - before.get(name, after[name]) for name in after}
     ticks = {name: gained.get(f"ticks.{name}", 0) for name in CPU}
-    sent, received = (
+    tx, rx = (
         sum(
             gain
             for name, gain in gained.items()
@@ -177,8 +177,8 @@ def usage_between(
         seconds=round(took, 3),
         processor=round(1 - sum(ticks[name] for name in IDLE) / max(sum(ticks.values()), 1), 4),
         memory=round(1 - available / total, 4) if total else 0.0,
-        sent=round(sent),
-        received=round(received),
+        sent=round(tx),
+        received=round(rx),
         trouble=trouble(before, after),
     )
 
@@ -186,23 +186,23 @@ def usage_between(
 def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[HostUsage]:
     """Yield `count` usages, or for ever if that is 0, by the interfaces with addresses, or all."""
     names = {i.name for i in list_interfaces() if i.address in addresses}
-    before, own, number = read_counters(), _spent(), 0
+    before, cost, number = read_counters(), _read_cost(), 0
     gpus, sampled = _gpus(), time.monotonic()
     while not count or number < count:
         time.sleep(seconds)
         if gpus and time.monotonic() - sampled >= EVERY:  # each question starts a program
             gpus, sampled = _gpus(), time.monotonic()
-        after, spent, number = read_counters(), _spent(), number + 1
+        after, new_cost, number = read_counters(), _read_cost(), number + 1
         usage = usage_between(before, after, names)
-        yield replace(usage, gpus=gpus, cost=round((spent - own) / usage.seconds, 5))
-        before, own = after, spent
+        yield replace(usage, gpus=gpus, cost=round((new_cost - cost) / usage.seconds, 5))
+        before, cost = after, new_cost
 
 
 def _gpus() -> tuple[GpuUsage, ...]:
     return tuple(GpuUsage(busy=g.busy, memory=g.memory, power=g.power) for g in ask_gpus())
 
 
-def _spent() -> float:
+def _read_cost() -> float:
     """Return the seconds of processors that this process and its programs took."""
     return sum(os.times()[:4])
 

@@ -73,8 +73,8 @@ def _slot(device: Path) -> str:
     return f"{speed} x{width}" if speed and width.isdigit() and int(width) else ""
 
 
-def _ask(probe: socket.socket, what: int, label: str, address: str) -> bytes:
+def _ask(probe: socket.socket, command: int, label: str, address: str) -> bytes:
     """Return the struct ifreq of one of the addresses of an interface."""
     family = struct.pack("=H2x", socket.AF_INET)
     request = struct.pack("16s4s4s", label.encode(), family, socket.inet_aton(address))
-    return fcntl.ioctl(probe, what, request.ljust(IFREQ, b"\0"))
+    return fcntl.ioctl(probe, command, request.ljust(IFREQ, b"\0"))

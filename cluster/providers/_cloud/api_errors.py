@@ -152,24 +152,24 @@ class NotTheCloudError(Exception):
 
 def retry(call: Callable[[], T], *, kinds: Kinds = PASSING) -> T:
     """Repeat a call, which must be idempotent, until it succeeds (Failure: see `pause_after`)."""
-    began, failed = time.monotonic(), 0
+    start, failures = time.monotonic(), 0
     while True:
         try:
             return call()
         except Failure as failure:
-            pause_after(failure, failed := failed + 1, began, kinds)
+            pause_after(failure, failures := failures + 1, start, kinds)
 
 
-def pause_after(failure: Failure, failed: int, began: float, kinds: Kinds = PASSING) -> None:
-    """Wait before a call is repeated that `failed` so often since it `began` (monotonic time).
+def pause_after(failure: Failure, failures: int, start: float, kinds: Kinds = PASSING) -> None:
+    """Wait before a call is repeated after so many `failures` since its `start` (monotonic time).
 
     Pauses double, with random jitter so that callers do not collide again (M. Brooker,
     "Exponential backoff and jitter", AWS architecture blog, 2015). Failure: of another kind, or the
     last one after `PATIENCE` seconds.
     """
-    pause = min(FIRST_PAUSE * 2 ** (failed - 1), LONGEST_PAUSE)
+    pause = min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
     limit = min(PATIENCE, PAGE_PATIENCE) if failure.kind == "foreign" else PATIENCE
-    if failure.kind not in kinds or time.monotonic() + pause > began + limit:
+    if failure.kind not in kinds or time.monotonic() + pause > start + limit:
         raise failure
     time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
 

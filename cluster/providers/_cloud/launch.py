@@ -304,11 +304,9 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, OfferT, M]):
     def name(self, number: int) -> str:
         return machine_name(self._spec.name, self._places[number], self._part.group)
 
-    def end(self, number: int, ended: EndedMachine) -> Exception:
+    def end(self, number: int, end: EndedMachine) -> Exception:
         """Return what to raise for a machine that ended while it is waited for."""
-        return (
-            ended.failure(self.name(number)) if ended.reclaimed else ended.error(self.name(number))
-        )
+        return end.failure(self.name(number)) if end.reclaimed else end.error(self.name(number))
 
 
 AnyLaunch = CloudLaunch[Any, Any, Any, M]
@@ -345,7 +343,7 @@ def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
 
 def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tuple[Machine, ...]:
     """Request all machines at a site, and wait until they run; a partial launch is useless."""
-    began = time.monotonic()
+    start = time.monotonic()
     ids = []
     for launch in launches:
         with _noting_capacity(launch, site):
@@ -357,15 +355,15 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
                 outcome = f"gave {len(created)} of {launch.hosts} machines"
                 raise too_few_machines(launch.operation, site.zone, outcome)
             ids.append(created)
-    launches[0].journal.timed("create", time.monotonic() - began)
+    launches[0].journal.timed("create", time.monotonic() - start)
     machines: list[Machine] = []
-    began = time.monotonic()
+    start = time.monotonic()
     for launch, created_ids in zip(launches, ids, strict=True):
         with _noting_capacity(launch, site):
-            listed = _wait(launch, site, created_ids, began)
+            listed = _wait(launch, site, created_ids, start)
             launch.settle(site, tuple(machine.instance for machine in listed))
         machines += (launch.machine(machine.number, machine.view) for machine in listed)
-    launches[0].journal.timed("running", time.monotonic() - began)
+    launches[0].journal.timed("running", time.monotonic() - start)
     return tuple(machines)
 
 
@@ -408,7 +406,7 @@ def _shortages() -> Path:
 
 
 def _wait(
-    launch: AnyLaunch[M], site: Site, ids: tuple[str, ...], began: float
+    launch: AnyLaunch[M], site: Site, ids: tuple[str, ...], start: float
 ) -> Sequence[ListedMachine[M]]:
     """Wait until the machines of a group run and have their addresses."""
     while True:
@@ -416,9 +414,9 @@ def _wait(
         states = {machine.number: machine.state.lower() for machine in listed}
         for number in range(launch.hosts):
             launch.on_state(launch.name(number), states.get(number, "not listed yet"))
-        launch.check(site, listed, time.monotonic() - began)
+        launch.check(site, listed, time.monotonic() - start)
         late = [machine for machine in listed if not machine.ready]
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         if len(listed) == launch.hosts and not late:
             return listed
         if late and seconds > launch.options.wait:
@@ -456,11 +454,11 @@ def too_few_machines(operation: str, place: str, problem: str) -> Failure:
 
 
 def machine(
-    called: str, view: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
+    name: str, view: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
 ) -> Machine:
-    folder = f".cluster-{called.rpartition('.')[2]}"
+    folder = f".cluster-{name.rpartition('.')[2]}"
     return Machine(  # noqa: S604 - "shell" names a plug-in
-        name=called,
+        name=name,
         id=view.id,
         address=view.private,
         shell="ssh",

@@ -67,8 +67,8 @@ def words(text: str) -> list[str]:
 
 def requested_zones(first: str, text: str, prefix: str) -> list[str]:
     """Return the zone to try first, if any, and those of a list, where `a` ends the prefix."""
-    named = [prefix + word if len(word) == 1 else word for word in words(text)]
-    return list(dict.fromkeys([*filter(None, [first]), *named]))
+    zones = [prefix + word if len(word) == 1 else word for word in words(text)]
+    return list(dict.fromkeys([*filter(None, [first]), *zones]))
 
 
 def not_offered_error(machine: str, place: str, zones: Sequence[str], otherwise: str) -> SpecError:

@@ -156,7 +156,7 @@ class CloudProvider(
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
 
-    def ended(
+    def find_ends(
         self, client: ClientT, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return which machines of a cluster the cloud knows to have ended, by their names."""
@@ -313,7 +313,7 @@ class CloudProvider(
         try:
             entries = journal.entries_of(spec.name)
             for client in self.clients_of(entries):
-                ends |= self.ended(client, self.selection(client, spec.name, entries), machines)
+                ends |= self.find_ends(client, self.selection(client, spec.name, entries), machines)
         except (Failure, ClusterError):  # who does not answer does not say that it is over
             return None
         first = min(ends, key=lambda name: not ends[name].reclaimed, default=None)
@@ -382,8 +382,8 @@ class CloudProvider(
         used = journal.used_regions(self.name)
         if not self.regions and not used and not self.is_set_up():
             return ()
-        own = self.regions or (self.default_place(),)
-        return tuple(dict.fromkeys(place for place in (*own, *used) if place))
+        places = self.regions or (self.default_place(),)
+        return tuple(dict.fromkeys(place for place in (*places, *used) if place))
 
     @contextmanager
     def translating_errors(self, remains: str) -> Iterator[None]:
@@ -419,19 +419,19 @@ class CloudProvider(
         An interrupted launch continues with the offer in its intent. To decide again would count
         its own machines against the account's limits, and refuse the names of its own groups.
         """
-        key, begun = msgspec.json.encode(spec), self._begun(spec)
-        if key not in self._planned or begun:
+        key, offers = msgspec.json.encode(spec), self._find_interrupted(spec)
+        if key not in self._planned or offers:
             options = self.options_of(spec)
             specs = regional_specs(spec, options)
             if names := words(options.regions):
                 with suppress(Failure):  # without permission to list them, they are tried
                     check_region_names(names, self.region_names(spec))
             answers: list[dict[str, OfferT] | ClusterError] = []
-            if begun:
-                offer = next(iter(begun.values()))
+            if offers:
+                offer = next(iter(offers.values()))
                 come_to = [spec.zone in (offer.region, offer.sites[0].zone) for spec in specs]
                 specs = specs[come_to.index(True) if any(come_to) else 0 :]
-                answers.append(begun)
+                answers.append(offers)
             answers += in_each(specs[len(answers) :], self._try_plan)
             self._planned[key] = choose(specs, answers)
         return self._planned[key]
@@ -450,7 +450,7 @@ class CloudProvider(
             return self._plan_groups(client, msgspec.structs.replace(spec, ttl=ttl, max_cost=None))
         return in_same_zones(offers)
 
-    def _begun(self, spec: ClusterSpec) -> dict[str, OfferT] | None:
+    def _find_interrupted(self, spec: ClusterSpec) -> dict[str, OfferT] | None:
         """Return the offers of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
         is_recorded = intent_file(cluster, self.name).exists()
@@ -477,8 +477,8 @@ class CloudProvider(
         """Yield the deletion of a cluster's resources in every place where it may have some."""
         entries = journal.entries_of(name)
         with self.translating_errors(what_remains(name, entries)):
-            chosen = [(c, self.selection(c, name, entries)) for c in self.clients_of(entries)]
-            yield tuple(self.launch.deletion(*place, entries) for place in chosen)
+            places = [(c, self.selection(c, name, entries)) for c in self.clients_of(entries)]
+            yield tuple(self.launch.deletion(*place, entries) for place in places)
 
     def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
         path = intent_file(cluster, self.name)
@@ -577,12 +577,12 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
     if not launches:
         return "It may still exist."
     ids = [id_ for entry in entries if isinstance(entry, journal.Answered) for id_ in entry.ids]
-    named = f": {', '.join(dict.fromkeys(ids))}" if ids else ""
+    names = f": {', '.join(dict.fromkeys(ids))}" if ids else ""
     requested = (entry for entry in entries if isinstance(entry, journal.Requested))
     requests = [entry.at for entry in requested if entry.kind == journal.INSTANCES]
     if not requests:
         return (
-            f"No machine was requested; what else the launch had made may still exist{named}, and "
+            f"No machine was requested; what else the launch had made may still exist{names}, and "
             f"stays until you type: cluster down {name}"
         )
     spec = launches[-1].spec
@@ -591,7 +591,7 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
     cost = f"cost ${price.hourly:.2f} an hour each{mean}, and " if price else ""
     ends = intent.tags.expires if intent else requests[-1] + (launches[-1].ttl or TTL)
     return (
-        f"What the launch had made may still exist{named}, and cost money. Its machines {cost}"
+        f"What the launch had made may still exist{names}, and cost money. Its machines {cost}"
         f"end by themselves at {timestamp(expiry(entries) or ends)}; all else, such as reserved "
         f"addresses, stays until you type: cluster down {name}"
     )
@@ -604,8 +604,8 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
     """
     short = unmet(offers)
     full = {demand.zone for demand in short}
-    own = {group: [site.zone for site in offer.sites] for group, offer in offers.items()}
-    first, *rest = own.values()
+    by_group = {group: [site.zone for site in offer.sites] for group, offer in offers.items()}
+    first, *rest = by_group.values()
     common = [zone for zone in first if all(zone in zones for zones in rest) and zone not in full]
     for demand in short:
         if not (demand.zone and common):
@@ -613,7 +613,7 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
     if first and not common:
         raise SpecError(
             "The groups have no zone in common.",
-            means="; ".join(f"{group}: {', '.join(zones)}" for group, zones in own.items()),
+            means="; ".join(f"{group}: {', '.join(zones)}" for group, zones in by_group.items()),
             remedy="Choose other machine types, or a region that has all of them: --zone REGION",
         )
     return {

@@ -29,7 +29,7 @@ def allowed_network(network_or_address: str, *, jump: str = "") -> str:
             remedy="Write its private address, or its network: --option allow=10.0.0.0/16",
         )
     if not network_or_address:
-        return f"{_own()}/32"
+        return f"{_ask_address()}/32"
     try:
         network = ipaddress.ip_network(network_or_address)
     except ValueError as error:
@@ -62,11 +62,11 @@ def open_lines(allow: str) -> tuple[str, ...]:
     )
 
 
-def _own() -> str:
+def _ask_address() -> str:
     url = os.environ.get("CLUSTER_CHECKIP", ASKED)
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:  # noqa: S310 - http or https
-            own = ipaddress.ip_address(answer.read(LONGEST).decode().strip())
+            address = ipaddress.ip_address(answer.read(LONGEST).decode().strip())
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if getattr(reason, "errno", None) == errno.ENETUNREACH:
@@ -76,9 +76,9 @@ def _own() -> str:
             means="SSH is opened to that address only, and to nobody else.",
             remedy="Specify the network that may connect: --option allow=ADDRESS/32",
         ) from error
-    if own.version == IPV6:
-        raise _ipv6_only(f"This machine reaches the Internet by IPv6 only: {own}.")
-    return str(own)
+    if address.version == IPV6:
+        raise _ipv6_only(f"This machine reaches the Internet by IPv6 only: {address}.")
+    return str(address)
 
 
 def _ipv6_only(message: str) -> SpecError:

@@ -62,18 +62,18 @@ def choose_named(
 
     At Google several have one name, each in a zone: that which fits best, in `zones` if there is.
     """
-    chosen = max(
+    choice = max(
         (row for row in reservations if row.id == id_),
         key=lambda r: (r.zone in zones, r.state == ACTIVE, r.instance == instance, r.free),
         default=None,
     )
-    if chosen is None:
+    if choice is None:
         lines = "\n".join(f"--option {reservation.line(now)}" for reservation in reservations)
         raise SpecError(
             f"There is no capacity reservation {id_!r}.",
             remedy=f"There are:\n{lines}" if lines else "There is none; look in another region.",
         )
-    name = "block" if chosen.is_block else "reservation"
+    name = "block" if choice.is_block else "reservation"
     if spec.spot:
         raise SpecError(f"A {name} is paid for already, and not spot.", remedy="Leave --spot out.")
     if spec.placement:
@@ -82,58 +82,58 @@ def choose_named(
             means="They are in the group of their reservation, if it has one.",
             remedy=f"Leave --placement out; which hosts are near: cluster check {spec.name} --near",
         )
-    if chosen.instance != instance:
+    if choice.instance != instance:
         raise SpecError(
-            f"{chosen.id} is of {chosen.instance}, and --instance is {instance}.",
-            remedy=f"Use --instance {chosen.instance}",
+            f"{choice.id} is of {choice.instance}, and --instance is {instance}.",
+            remedy=f"Use --instance {choice.instance}",
         )
-    if chosen.state != ACTIVE:
-        start = max(0.0, chosen.start - now) if chosen.start else 0.0
+    if choice.state != ACTIVE:
+        start = max(0.0, choice.start - now) if choice.start else 0.0
         begins = f" It begins in {format_seconds(start)}." if start else ""
         raise SpecError(
-            f"{chosen.id} is {chosen.state}.{begins}",
+            f"{choice.id} is {choice.state}.{begins}",
             means="Instances can be launched into an active one only.",
             remedy="Wait for it, or name another one: cluster up NAME --plan lists them.",
         )
-    if chosen.free < spec.hosts:
+    if choice.free < spec.hosts:
         raise SpecError(
-            f"{chosen.id} has {chosen.free} of {chosen.total} instances free; {spec.hosts} were "
+            f"{choice.id} has {choice.free} of {choice.total} instances free; {spec.hosts} were "
             "asked for.",
-            remedy=f"Use --hosts {chosen.free}, or end what runs there."
-            if chosen.free
+            remedy=f"Use --hosts {choice.free}, or end what runs there."
+            if choice.free
             else "End what runs there: cluster ls",
         )
-    return chosen
+    return choice
 
 
-def remaining(chosen: Reservation | None, now: float, margin: float = 0.0) -> float | None:
+def remaining(reservation: Reservation | None, now: float, margin: float = 0.0) -> float | None:
     """Return after how many seconds the cloud begins to end the machines; None if it does not.
 
     SpecError: that is too soon to be of use. It begins `margin` seconds before the end.
     """
-    if chosen is None or chosen.end is None:
+    if reservation is None or reservation.end is None:
         return None
-    seconds = chosen.end - margin - now
+    seconds = reservation.end - margin - now
     if seconds < LEAST:
         raise SpecError(
-            f"{chosen.id} ends in {format_seconds(max(0.0, chosen.end - now))}.",
+            f"{reservation.id} ends in {format_seconds(max(0.0, reservation.end - now))}.",
             means=f"The cloud ends its instances {format_seconds(margin)} before." * bool(margin),
             remedy="Choose another, or extend it.",
         )
     return seconds
 
 
-def zones_to_try(zones: Sequence[str], instance: str, chosen: Reservation | None) -> list[str]:
+def zones_to_try(zones: Sequence[str], instance: str, reservation: Reservation | None) -> list[str]:
     """Return the zones not recently out of capacity; only that of a reservation (SpecError)."""
-    if chosen is None:
+    if reservation is None:
         full = zones_without_capacity(instance)
         return [zone for zone in zones if zone not in full] or list(zones)
-    if chosen.zone not in zones:
+    if reservation.zone not in zones:
         raise SpecError(
-            f"{chosen.id} is in {chosen.zone}, and not in {', '.join(zones)}.",
-            remedy=f"Use --zone {chosen.zone}",
+            f"{reservation.id} is in {reservation.zone}, and not in {', '.join(zones)}.",
+            remedy=f"Use --zone {reservation.zone}",
         )
-    return [chosen.zone]
+    return [reservation.zone]
 
 
 def reservation_lines(
@@ -141,16 +141,16 @@ def reservation_lines(
     instance: str,
     now: float,
     permission: str,
-    chosen: Reservation | None,
+    reservation: Reservation | None,
 ) -> list[str]:
     """Return the line of a plan about its reservation, or those of its type that it could use."""
-    if chosen:
-        return [chosen.line(now)]
+    if reservation:
+        return [reservation.line(now)]
     try:
         fitting = [item for item in read() if item.instance == instance]
     except Failure as failure:
         if failure.kind != "denied":
             raise
         return [f"reservations: not known, as {permission} is not permitted"]
-    named = (item for item in fitting if item.free and item.is_named)
-    return [f"also paid for: --option {item.line(now)}" for item in named]
+    rows = (item for item in fitting if item.free and item.is_named)
+    return [f"also paid for: --option {item.line(now)}" for item in rows]

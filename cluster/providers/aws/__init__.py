@@ -83,8 +83,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        named = (spec.zone or "", *words(spec.options.get("zones", "")))
-        if region := region_in(named, ZONE, REGION):
+        zones = (spec.zone or "", *words(spec.options.get("zones", "")))
+        if region := region_in(zones, ZONE, REGION):
             return region
         if spec.zone:
             raise SpecError(
@@ -219,7 +219,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
             for old, instance in zip(machines, running, strict=True)
         )
 
-    def ended(
+    def find_ends(
         self, client: Region, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Amazon lists as ended; it lists them for about an hour."""
@@ -238,8 +238,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         by_id: dict[str, InstanceTopologyTypeDef] = {}
         for first in range(0, len(ids), MOST):
             batch = list(ids[first : first + MOST])
-            named = client.all("describe_instance_topology", "Instances", InstanceIds=batch)
-            by_id |= {instance["InstanceId"]: instance for instance in named}
+            rows = client.all("describe_instance_topology", "Instances", InstanceIds=batch)
+            by_id |= {instance["InstanceId"]: instance for instance in rows}
         locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]
         layers = range(1, 1 + max(map(len, locations), default=0))
         if not layers:

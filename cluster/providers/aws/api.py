@@ -35,8 +35,8 @@ def is_set_up() -> bool:
     if any(os.environ.get(sign) for sign in SIGNS):
         return True
     files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
-    named = [os.environ.get(name) for name in files]
-    paths = [Path(name) for name in named if name] or [Path("~/.aws").expanduser()]
+    values = [os.environ.get(name) for name in files]
+    paths = [Path(name) for name in values if name] or [Path("~/.aws").expanduser()]
     return any(path.exists() for path in paths)
 
 
@@ -110,12 +110,12 @@ class Region:
 
         Each of its answers has `key`. Failure: it was refused, or did not succeed in time.
         """
-        began, failed = time.monotonic(), 0
+        start, failures = time.monotonic(), 0
         while True:
             try:
                 return self.once(operation, key, **params)
             except Failure as failure:
-                pause_after(failure, failed := failed + 1, began)
+                pause_after(failure, failures := failures + 1, start)
 
     def once(
         self,
@@ -241,12 +241,12 @@ def _failure(operation: str, error: Exception) -> Failure:
             message=str(refusal.get("Message", "")),
             request=str(answer.get("ResponseMetadata", {}).get("RequestId", "")),
         )
-    lost = (
+    losses = (
         exceptions.ConnectionError,  # refused, not resolved, TLS, proxy or timeout
         exceptions.HTTPClientError,
         exceptions.IncompleteReadError,
         ResponseParserError,
     )
     locked = any(base.__name__ in (*LOGINS, "LoginError") for base in type(error).__mro__)
-    kind: Kind = "denied" if locked else "lost" if isinstance(error, lost) else "other"
+    kind: Kind = "denied" if locked else "lost" if isinstance(error, losses) else "other"
     return Failure(kind, operation=name, code=type(error).__name__, message=str(error))

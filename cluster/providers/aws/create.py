@@ -48,7 +48,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         self._vpc = self.offer.vpc or self._new_vpc()
         self._elastic = ElasticIps(self.client, self._tags, self.journal)
         if self._added:
-            groups = self._named_so("security-group", self._tags.label)
+            groups = self._find_named("security-group", self._tags.label)
             if not groups:
                 raise ProvisionError(
                     f"The security group {self._tags.label} does not exist any more.",
@@ -58,7 +58,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             self._group = str(groups[0]["GroupId"])
             return
         label, description = self._tags.label, f"cluster {self._tags.name}"
-        self._group = self._named(
+        self._group = self._create_named(
             "security-group", GroupName=label, Description=description, VpcId=self._vpc
         )
         # SSH from the caller and all traffic within the group; nothing else
@@ -82,13 +82,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             )
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         material = login.public.encode()
-        self._named("key-pair", "import", KeyName=label, PublicKeyMaterial=material)
+        self._create_named("key-pair", "import", KeyName=label, PublicKeyMaterial=material)
 
     def prepare_group(self, first: Self) -> None:
         """Create the placement group, and the Elastic IPs: they may exceed their limit."""
         self._vpc, self._group, self._elastic = first._vpc, first._group, first._elastic
         if self._spec.placement and not self._added:
-            self._named("placement-group", GroupName=self._near, Strategy="cluster")
+            self._create_named("placement-group", GroupName=self._near, Strategy="cluster")
         if self.options.elastic_ip:
             self._elastic.allocate(self.hosts)
 
@@ -129,8 +129,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         Each gets its own as soon as it runs, because its boot may need the internet.
         """
         for machine in listed:
-            if ended := instances.ended_machine(machine.instance):
-                raise self.end(machine.number, ended)
+            if end := instances.ended_machine(machine.instance):
+                raise self.end(machine.number, end)
         self._elastic.associate(
             machine.instance
             for machine in listed
@@ -190,8 +190,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return f"{self._tags.label}{self.suffix}"
 
     def _new_vpc(self) -> str:
-        vpc = self._own("vpc", CidrBlock=CIDR)
-        gateway = self._own("internet-gateway")
+        vpc = self._create_once("vpc", CidrBlock=CIDR)
+        gateway = self._create_once("internet-gateway")
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
         [table, *_] = self.client.all(
             "describe_route_tables", "RouteTables", Filters=[{"Name": "vpc-id", "Values": [vpc]}]
@@ -205,8 +205,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return vpc
 
     def _subnet(self, site: Site) -> str:
-        number, chosen = next((n, s) for n, s in enumerate(self.offer.sites) if s.zone == site.zone)
-        return chosen.subnet or self._own(
+        number, place = next((n, s) for n, s in enumerate(self.offer.sites) if s.zone == site.zone)
+        return place.subnet or self._create_once(
             "subnet",
             extra={"availability-zone": site.zone},
             VpcId=self._vpc,
@@ -219,7 +219,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def _tagged(self, *kinds: str) -> dict[str, Any]:
         return {"TagSpecifications": tag_specifications(self._tags, *kinds)}
 
-    def _named(self, kind: str, verb: str = "create", **params: Any) -> str:  # noqa: ANN401
+    def _create_named(self, kind: str, verb: str = "create", **params: Any) -> str:  # noqa: ANN401
         """Create a named resource, and refuse a name that another launch has.
 
         A call of this launch whose reply was lost may have created it already.
@@ -229,12 +229,12 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         self.journal.note(kind, token)
         with ignoring("exists"):
             self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
-        resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
+        resource = retry(lambda: _only(self._find_named(kind, name)), kinds=UNLISTED)
         if instances.tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self.client.name, self.client.name)
         return self._record_created(kind, token, resource)
 
-    def _own(self, kind: str, *, extra: Mapping[str, str] = NOWHERE, **params: str) -> str:
+    def _create_once(self, kind: str, *, extra: Mapping[str, str] = NOWHERE, **params: str) -> str:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
         token = "/".join((kind, self._tags.label, *extra.values()))
         self.journal.note(kind, token)
@@ -257,7 +257,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         self.journal.record_created(token, id_)
         return id_
 
-    def _named_so(self, kind: str, name: str) -> tuple[Mapping[str, Any], ...]:
+    def _find_named(self, kind: str, name: str) -> tuple[Mapping[str, Any], ...]:
         field = "key-name" if kind == "key-pair" else "group-name"
         return self._listed(kind, [{"Name": field, "Values": [name]}])
 

@@ -49,8 +49,8 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
     def missing(self, resources: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""
         now = time.time()
-        paid = {resource for resource in self.created if resource.kind in PAID.values()}
-        unlisted = paid - resources if now < self.listed else frozenset[Resource]()
+        paid_resources = {resource for resource in self.created if resource.kind in PAID.values()}
+        unlisted = paid_resources - resources if now < self.listed else frozenset[Resource]()
         late = [
             Resource(kind=resource.kind, id=f"{resource.id} (not listed yet)")
             for resource in sorted(unlisted, key=lambda resource: resource.id)
@@ -79,15 +79,15 @@ def _type(requested: str, kind: str = "", **exceptions: str) -> AwsResourceType:
     """Return a type whose names at Amazon follow from that of its requests, but for exceptions."""
     call = requested.replace("-", "_")
     name = requested.title().replace("-", "")
-    own = {
+    fields = {
         "describe": f"describe_{call}s",
         "key": f"{name}s",
         "id": f"{name}Id",
         "delete": f"delete_{call}",
         "by_id": f"{requested}-id",
     } | exceptions
-    own.setdefault("param", own["id"])
-    return AwsResourceType(kind=kind or requested.replace("-", " "), requested=requested, **own)
+    fields.setdefault("param", fields["id"])
+    return AwsResourceType(kind=kind or requested.replace("-", " "), requested=requested, **fields)
 
 
 RESOURCE_TYPES = (  # in the order in which they can be deleted
@@ -241,7 +241,7 @@ def _unlisted(entries: Entries, region: str) -> AwsUnlisted:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
     regional = (e for e in entries if isinstance(e, journal.Requested) and e.region == region)
     requests = [request for request in regional if request.kind in KINDS]
-    paid = [request for request in requests if request.kind in PAID]
+    paid_requests = [request for request in requests if request.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     return AwsUnlisted(
         created=frozenset(
@@ -249,10 +249,10 @@ def _unlisted(entries: Entries, region: str) -> AwsUnlisted:
             for request in requests
             for id_ in answers.get(request.token, ())
         ),
-        listed=max((request.at for request in paid), default=0.0) + listing_delay(),
+        listed=max((request.at for request in paid_requests), default=0.0) + listing_delay(),
         until={
             PAID[request.kind]: request.at + listing_delay()  # the last request of a kind counts
-            for request in paid
+            for request in paid_requests
             if request.token not in answers
         },
     )

@@ -59,8 +59,8 @@ def _with_target(region: Region, id_: str, vpc: str, sites: tuple[Site, ...]) ->
         )
     for site in usable:
         words = {"service": "efs", "MountTargetId": targets[site.zone]}
-        named = region.call("describe_mount_target_security_groups", "SecurityGroups", **words)
-        ids: list[str] = named["SecurityGroups"]
+        answer = region.call("describe_mount_target_security_groups", "SecurityGroups", **words)
+        ids: list[str] = answer["SecurityGroups"]
         groups = region.all("describe_security_groups", "SecurityGroups", GroupIds=ids)
         [subnet] = region.all("describe_subnets", "Subnets", SubnetIds=[site.subnet])
         network = IPv4Network(subnet["CidrBlock"])

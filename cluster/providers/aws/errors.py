@@ -99,8 +99,8 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:
     if protected := PROTECTED.search(failure.message):
-        named = INSTANCE_ID.search(failure.message)
-        id_ = named[0] if named else "ID"
+        match = INSTANCE_ID.search(failure.message)
+        id_ = match[0] if match else "ID"
         action = "termination" if protected[1] == "Termination" else "stop"
         return (
             f"Somebody protects it against {action}; it runs on, and costs money",

@@ -49,10 +49,10 @@ def choose(
     """
     architectures = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
     if requested == PYTORCH:
-        chosen, image_id = requested, _newest_pytorch(region, kind)
+        choice, image_id = requested, _newest_pytorch(region, kind)
     else:
-        chosen = requested or _own(kind, efa=efa)
-        image_id = chosen if chosen.startswith("ami-") else _alias(region, chosen)
+        choice = requested or _own(kind, efa=efa)
+        image_id = choice if choice.startswith("ami-") else _alias(region, choice)
     try:
         images: tuple[ImageTypeDef, ...] = region.all(
             "describe_images", "Images", ImageIds=[image_id]
@@ -73,7 +73,7 @@ def choose(
             f"{kind['InstanceType']} is {' or '.join(architectures)}.",
             remedy="Leave --image out, or choose one that fits.",
         )
-    return images[0], PYTHON if any(release in chosen for release in OLD_UBUNTU) else ()
+    return images[0], PYTHON if any(release in choice for release in OLD_UBUNTU) else ()
 
 
 def _alias(region: Region, name: str) -> str:
@@ -124,8 +124,8 @@ def _architecture(kind: InstanceTypeInfoTypeDef) -> str:
 def root_disk(image: ImageTypeDef) -> tuple[str, int]:
     """Return the device of an image's root disk, and its size in GiB; 0 if that is not known."""
     root, disks = image.get("RootDeviceName", "/dev/sda1"), image.get("BlockDeviceMappings", ())
-    own = [disk.get("Ebs", {}) for disk in disks if disk.get("DeviceName") == root]
-    return root, own[-1].get("VolumeSize", 0) if own else 0
+    volumes = [disk.get("Ebs", {}) for disk in disks if disk.get("DeviceName") == root]
+    return root, volumes[-1].get("VolumeSize", 0) if volumes else 0
 
 
 def _own(kind: InstanceTypeInfoTypeDef, *, efa: bool) -> str:

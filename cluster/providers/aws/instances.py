@@ -33,8 +33,8 @@ TAKEN = ("Capacity", "Server.SpotInstanceTermination", "Server.SpotInstanceShutd
 def filters_of(selection: Selection) -> Filters:
     if selection.launches:
         return [{"Name": f"tag:{LAUNCH}", "Values": list(selection.launches)}]
-    named = [{"Name": f"tag:{CLUSTER}", "Values": [selection.name]}] if selection.name else []
-    return [*named, {"Name": f"tag:{OWNER}", "Values": [selection.owner]}]
+    filters = [{"Name": f"tag:{CLUSTER}", "Values": [selection.name]}] if selection.name else []
+    return [*filters, {"Name": f"tag:{OWNER}", "Values": [selection.owner]}]
 
 
 def instances(region: Region, filters: Filters) -> tuple[InstanceTypeDef, ...]:

@@ -244,12 +244,12 @@ def _zones(
     offered_zones = sorted({offering["Location"] for offering in offered})
     first = spec.zone if spec.zone and spec.zone != region.name else ""
     requested = requested_zones(first, options.zones, region.name)
-    chosen = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
-    if not chosen:
+    zones = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
+    if not zones:
         place = ", ".join(requested) or region.name
         otherwise = "Choose another region, or another --instance."
         raise not_offered_error(name, place, offered_zones, otherwise)
-    return zones_to_try(chosen, name, reserved)
+    return zones_to_try(zones, name, reserved)
 
 
 def _sites(
@@ -487,36 +487,36 @@ def choose_reservation(
             remedy="Leave --option reservation= or --option block= out.",
         )
     listed = list_reservations(region)
-    chosen = choose_named(id_, listed, spec, spec.instance or "", region.now())
-    if chosen.is_block != bool(options.block):
+    choice = choose_named(id_, listed, spec, spec.instance or "", region.now())
+    if choice.is_block != bool(options.block):
         raise SpecError(
-            f"{id_} is a {'Capacity Block' if chosen.is_block else 'capacity reservation'}.",
-            remedy=f"Use --option {chosen.option}",
+            f"{id_} is a {'Capacity Block' if choice.is_block else 'capacity reservation'}.",
+            remedy=f"Use --option {choice.option}",
         )
-    if chosen.tenancy != SHARED:
+    if choice.tenancy != SHARED:
         raise SpecError(
-            f"{id_} is of {chosen.tenancy} tenancy, and machines of a launch share their hardware.",
+            f"{id_} is of {choice.tenancy} tenancy, and machines of a launch share their hardware.",
             remedy="Use another reservation, of default tenancy.",
         )
-    return chosen
+    return choice
 
 
-def check_platform(chosen: Reservation | None, image: ImageTypeDef) -> None:
+def check_platform(choice: Reservation | None, image: ImageTypeDef) -> None:
     """Refuse an image of another platform, as Amazon does (SpecError).
 
     Source: EC2 user guide, "Launch instances into an existing Capacity Reservation".
     """
-    own = image.get("PlatformDetails")
-    if chosen and own and chosen.platform not in ("", own):
+    kind = image.get("PlatformDetails")
+    if choice and kind and choice.platform not in ("", kind):
         raise SpecError(
-            f"{chosen.id} is of {chosen.platform}, and the image {image['ImageId']} is of {own}.",
-            remedy=f"Use an --image of {chosen.platform}, or a reservation of {own}.",
+            f"{choice.id} is of {choice.platform}, and the image {image['ImageId']} is of {kind}.",
+            remedy=f"Use an --image of {choice.platform}, or a reservation of {kind}.",
         )
 
 
-def block_end(chosen: Reservation | None, now: float) -> float | None:
+def block_end(reservation: Reservation | None, now: float) -> float | None:
     """Return after how many seconds Amazon begins to end the machines, as `remaining` does."""
-    if chosen is None or not chosen.is_block:
+    if reservation is None or not reservation.is_block:
         return None
-    ultra = chosen.instance.startswith(ULTRASERVERS)
-    return remaining(chosen, now, ULTRA_BEFORE_END if ultra else BEFORE_END)
+    ultra = reservation.instance.startswith(ULTRASERVERS)
+    return remaining(reservation, now, ULTRA_BEFORE_END if ultra else BEFORE_END)

@@ -91,8 +91,8 @@ def check(
             f"({code}); nothing was created.",
             remedy=remedy,
         )
-    what = f"vCPUs ({code})"
-    demand = Demand(what=what, count=need, free=allowed - used, remedy=remedy, is_quota=True)
+    subject = f"vCPUs ({code})"
+    demand = Demand(what=subject, count=need, free=allowed - used, remedy=remedy, is_quota=True)
     return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed", (demand,)
 
 

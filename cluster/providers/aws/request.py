@@ -81,8 +81,8 @@ def interfaces(
             }
             for interface in offer.interfaces
         ]
-    own = options.is_public and not options.elastic_ip
-    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": own}
+    has_address = options.is_public and not options.elastic_ip
+    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": has_address}
     return [{**only, "InterfaceType": "efa"} if offer.interfaces else only]
 
 

@@ -136,7 +136,7 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         return to_cluster_error(failure, remains=remains)
 
-    def ended(
+    def find_ends(
         self, client: Project, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Google lists as ended, or does not know any more."""
@@ -205,10 +205,10 @@ def _price(project: Project, instance: Instance) -> Price | None:
         ),
         None,
     )
-    own = [(gpu.guest_accelerator_type, gpu.guest_accelerator_count) for gpu in kind.accelerators]
+    cards = [(gpu.guest_accelerator_type, gpu.guest_accelerator_count) for gpu in kind.accelerators]
     region = zone.rpartition("-")[0]
     spot = instance.scheduling.provisioning_model == "SPOT"
-    return price(project, kind, region, own[0] if own else gpus, spot=spot)
+    return price(project, kind, region, cards[0] if cards else gpus, spot=spot)
 
 
 def _moment(text: str) -> float:

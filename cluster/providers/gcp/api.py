@@ -70,9 +70,9 @@ def default_endpoint() -> str:
 
 def default_project() -> str:
     """Return the project of the environment or of the credentials; empty if there is none."""
-    own = os.environ.get("GOOGLE_CLOUD_PROJECT") or os.environ.get("CLOUDSDK_CORE_PROJECT")
-    if own or default_endpoint():
-        return own or ""
+    project = os.environ.get("GOOGLE_CLOUD_PROJECT") or os.environ.get("CLOUDSDK_CORE_PROJECT")
+    if project or default_endpoint():
+        return project or ""
     return _default()[1]
 
 
@@ -116,13 +116,13 @@ class Project:
     @cached_property
     def owner(self) -> str:
         """The caller's e-mail address; without credentials, the user and name of this machine."""
-        named = os.environ.get("CLOUDSDK_CORE_ACCOUNT", "")
+        account = os.environ.get("CLOUDSDK_CORE_ACCOUNT", "")
         if self._endpoint:
-            return named or _local_user()
+            return account or _local_user()
         with _translating("tokeninfo"):
             email = _email(_default()[0])
-        if email or named:
-            return email or named
+        if email or account:
+            return email or account
         raise Failure(
             "denied",
             operation="tokeninfo",
@@ -137,12 +137,12 @@ class Project:
         The words are the client's: `instances`, `get`; the answer is Google's message, such as an
         `Instance`. Failure: it was refused, or did not succeed in time.
         """
-        began, failed = time.monotonic(), 0
+        start, failures = time.monotonic(), 0
         while True:
             try:
                 return self._send(collection, verb, params)
             except Failure as failure:
-                pause_after(failure, failed := failed + 1, began)
+                pause_after(failure, failures := failures + 1, start)
 
     def all(self, collection: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources over all pages, of every zone or region if none is named (Failure)."""
@@ -230,11 +230,11 @@ class Project:
         """
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
-        own = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")
-        if self._endpoint and not own:
+        endpoint = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")
+        if self._endpoint and not endpoint:
             raise Failure("missing", operation=label, code=NO_SERVICE, message="It is not there")
         with _translating(label), AuthorizedSession(self._credentials()) as session:
-            url = f"{own or SERVICES[service]}{path}"
+            url = f"{endpoint or SERVICES[service]}{path}"
             answer = session.get(url, params=params, timeout=TIMEOUT)
         if answer.ok:
             return _decoded(label, answer.content, dict[str, Any])
@@ -297,8 +297,8 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
     if not (is_ours if response.ok else answer.error):
         raise NotTheCloudError(response.status_code, response.content)
     if answer.unreachables:
-        missed = ", ".join(answer.unreachables)
-        raise Failure("lost", operation="list", code="unreachables", message=f"without {missed}")
+        places = ", ".join(answer.unreachables)
+        raise Failure("lost", operation="list", code="unreachables", message=f"without {places}")
 
 
 def _decoded(label: str, answer: bytes, kind: type[T]) -> T:
@@ -344,8 +344,8 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     answer = request(url=f"{WHOSE}?{query}", method="GET", timeout=TIMEOUT)
     if answer.status != HTTPStatus.OK:
         return ""
-    about = _decoded("tokeninfo", answer.data, dict[str, Any])
-    return str(about.get("email") or about.get("sub") or "")
+    info = _decoded("tokeninfo", answer.data, dict[str, Any])
+    return str(info.get("email") or info.get("sub") or "")
 
 
 @contextmanager

@@ -73,9 +73,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 "description": description_of(self._tags),
                 "auto_create_subnetworks": True,
             }
-            self._named("networks", network)
+            self._create_named("networks", network)
         first, *rest = firewalls(self.offer, self._tags)
-        self._named("firewalls", first)
+        self._create_named("firewalls", first)
         self._make_all("firewalls", rest)
 
     def prepare_group(self, first: Self) -> None:
@@ -149,9 +149,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             "instances", zone=site.zone, filter=filter_of(self._selection)
         )
         rows = (row for row in listed if is_of(self._selection, row.description))
-        own = (row for row in rows if row.name.rpartition("-")[0] == self._stem)
+        own_rows = (row for row in rows if row.name.rpartition("-")[0] == self._stem)
         machines = []
-        for number, instance in enumerate(sorted(own, key=lambda row: row.name)):
+        for number, instance in enumerate(sorted(own_rows, key=lambda row: row.name)):
             view, state = instance_view(instance), instance.status
             connected = bool(view.private and (view.public or not self.options.is_public))
             ready = state == "RUNNING" and connected
@@ -170,8 +170,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             instance = machine.instance
             if (state := instance.status) in ENDED:
                 target = str(instance.id)
-                ended = ended_machine(self.client, zone, instance.name, state, target=target)
-                raise self.end(machine.number, ended)
+                end = ended_machine(self.client, zone, instance.name, state, target=target)
+                raise self.end(machine.number, end)
         expected = self._names(self.hosts)
         if missing := next((name for name in expected if name not in names), None):
             end = ended_machine(self.client, zone, missing, DELETED, since=self._since)
@@ -240,8 +240,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
         So the first name in the order of the alphabet shows how all of them begin.
         """
-        own = label(self._tags) + self.suffix
-        return f"{own}-r{self._tags.launch[:4]}" if self._added else own
+        stem = label(self._tags) + self.suffix
+        return f"{stem}-r{self._tags.launch[:4]}" if self._added else stem
 
     # What machines need.
 
@@ -250,7 +250,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         for body in bodies:
             self._record_created(collection, body, *scope.values())
 
-    def _named(self, collection: str, body: dict[str, Any]) -> None:
+    def _create_named(self, collection: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
 
         A call of this launch whose reply was lost may have created it already.
@@ -271,7 +271,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         """Create resources at the same time; again after an internal error of Google."""
         label = call_name(collection, "insert")
         for attempt in range(ATTEMPTS):
-            begun = []
+            operations = []
             for body in bodies:
                 token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
                 self.journal.note(collection, token)
@@ -280,9 +280,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                     operation = self.client.begin(
                         collection, "insert", request_id=token, **resource, **scope
                     )
-                    begun.append((body, operation))
+                    operations.append((body, operation))
             bodies = []
-            for body, operation in begun:
+            for body, operation in operations:
                 try:
                     with ignoring("exists"):
                         self.client.finish(label, operation)

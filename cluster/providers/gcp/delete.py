@@ -162,13 +162,13 @@ class GcpDeletion(Deletion[GcpResource]):
             return listed
         listed_ids = {(resource.kind, resource.id) for resource in listed} | self._missing
         for zone, names in self._expected.machines.items():
-            if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
-                numbered = f'(name eq "{min(lost).rpartition("-")[0]}-.*")'
+            if missing := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
+                numbered = f'(name eq "{min(missing).rpartition("-")[0]}-.*")'
                 rows = self._project.all(type_.collection, zone=zone, filter=numbered)
-                own = [row for row in rows if row.name in lost and self._may_be_ours(row)]
-                absent = lost - {row.name for row in own}
+                own_rows = [row for row in rows if row.name in missing and self._may_be_ours(row)]
+                absent = missing - {row.name for row in own_rows}
                 self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}
-                listed += [_resource(type_, row) for row in own]
+                listed += [_resource(type_, row) for row in own_rows]
         return listed
 
     def _may_be_ours(self, row: Message) -> bool:
@@ -186,15 +186,15 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def _delete_one(self, resource: GcpResource) -> None:
         key = resource.kind, resource.id
-        begun = self._operations.get(key)
+        deletion = self._operations.get(key)
         with ignoring("missing", "in use", "internal"):
-            if begun is None:
+            if deletion is None:
                 collection = resource.type.collection
                 scope = {**dict(resource.scope), singular(collection): resource.name}
                 operation = self._project.begin(collection, "delete", **scope)
                 self._operations[key] = operation, time.monotonic()
-            elif time.monotonic() > begun[1] + LOOK_AGAIN:
-                now = self._project.look(begun[0])
+            elif time.monotonic() > deletion[1] + LOOK_AGAIN:
+                now = self._project.look(deletion[0])
                 if is_done(now):
                     del self._operations[resource.kind, resource.id]
                     check_operations(f"{resource.type.collection}.delete", now)

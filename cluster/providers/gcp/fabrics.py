@@ -105,8 +105,8 @@ def _existing(
             )
         profile = networks[name].network_profile.rpartition("/")[2]
         able = tuple(zone for zone in able if profile in ("", f"{zone}-{fabric.profile}"))
-        own = [subnet for subnet in subnets if subnet.network.rpartition("/")[2] == name]
-        for subnet in own[: fabric.rdma if profile else 1]:
+        own_subnets = [subnet for subnet in subnets if subnet.network.rpartition("/")[2] == name]
+        for subnet in own_subnets[: fabric.rdma if profile else 1]:
             nics.append(Nic(name, subnet.name, fabric.kind if profile else GVNIC))
             ranges.append(ip_network(subnet.ip_cidr_range))
     kinds = sorted(nic.kind for nic in nics)
@@ -150,10 +150,10 @@ def line(instance: str, fabric: GcpFabric | None, existing: Sequence[Nic]) -> st
 
 
 def nics(fabric: GcpFabric, tags: Tags, zone: str) -> list[Nic]:
-    own = f"{label(tags)}-f"
+    stem = f"{label(tags)}-f"
     rdma = f"{label(tags)}-{fabric.kind[0].lower()}{zone.rpartition('-')[2]}"
     return [
-        *(Nic(f"{own}{number}", f"{own}{number}", GVNIC) for number in range(fabric.networks)),
+        *(Nic(f"{stem}{number}", f"{stem}{number}", GVNIC) for number in range(fabric.networks)),
         *(Nic(rdma, f"{rdma}{number}", fabric.kind) for number in range(fabric.rdma)),
     ]
 
@@ -171,11 +171,11 @@ def bodies(
     networks: dict[str, Body] = {}
     subnets, rules = [], []
     for number, nic in enumerate(existing or nics(fabric, tags, zone)):
-        named, within = (
+        identity, within = (
             {"name": nic.network},
             {"network": f"global/networks/{nic.network}", **labels},
         )
-        network = {**named, "auto_create_subnetworks": False, "mtu": fabric.mtu, **labels}
+        network = {**identity, "auto_create_subnetworks": False, "mtu": fabric.mtu, **labels}
         if nic.kind == GVNIC:
             rule = {"name": f"{label(tags)}-f{number}", "allowed": [{"I_p_protocol": "all"}]}
             rules.append({**rule, **members, **within})

@@ -95,6 +95,6 @@ def _is_later(operation: Operation, since: str) -> bool:
 
 
 def _words(operation: Operation) -> str:
-    by = f" by {operation.user}" if operation.user else ""
+    user = f" by {operation.user}" if operation.user else ""
     reason = f": {operation.status_message.rstrip('.')}" if operation.status_message else ""
-    return f"{operation.operation_type}{by}{reason}"
+    return f"{operation.operation_type}{user}{reason}"

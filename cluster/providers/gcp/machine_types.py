@@ -192,10 +192,10 @@ def price(
 
 def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
     family_ = family(kind.name)
-    called = CALLED.get(family_, f"{family_.upper()} Instance")
+    prefix = CALLED.get(family_, f"{family_.upper()} Instance")
     parts = [
-        PricedPart(called=f"{called} Core", count=kind.guest_cpus),
-        PricedPart(called=f"{called} Ram", count=kind.memory_mb / GIB),
+        PricedPart(called=f"{prefix} Core", count=kind.guest_cpus),
+        PricedPart(called=f"{prefix} Ram", count=kind.memory_mb / GIB),
     ]
     if gpus:
         kind_ = BY_TYPE.get(gpus[0])

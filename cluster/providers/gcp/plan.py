@@ -160,8 +160,8 @@ def _instance(spec: ClusterSpec, requested: RequestedAccelerators | None) -> str
 
 
 def _region(spec: ClusterSpec, options: GcpOptions) -> str:
-    own = [os.environ.get(f"CLOUDSDK_COMPUTE_{kind}", "") for kind in ("ZONE", "REGION")]
-    zones = [spec.zone] if spec.zone else [*words(options.zones), *own]
+    defaults = [os.environ.get(f"CLOUDSDK_COMPUTE_{kind}", "") for kind in ("ZONE", "REGION")]
+    zones = [spec.zone] if spec.zone else [*words(options.zones), *defaults]
     if region := region_in(zones, ZONE, REGION):
         return region
     if spec.zone:
@@ -198,8 +198,8 @@ def _zones(
         listed = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
         available = {_last(offer.zone) for offer in listed}
         offers = {zone: offer for zone, offer in offers.items() if zone in available}
-    own = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
-    first = spec.zone or own
+    default = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
+    first = spec.zone or default
     requested = requested_zones("" if first == region else first, options.zones, f"{region}-")
     usable = sorted(zone for zone in offers if zone.startswith(f"{region}-"))
     zones = [zone for zone in requested if zone in offers] if requested else usable
@@ -240,8 +240,8 @@ def _check_kind(
 def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[str, int] | None:
     if requested:
         return requested.kind.type, requested.count
-    for own in kind.accelerators:
-        return own.guest_accelerator_type, own.guest_accelerator_count
+    for gpu in kind.accelerators:
+        return gpu.guest_accelerator_type, gpu.guest_accelerator_count
     return None
 
 
@@ -292,8 +292,8 @@ def _network_of(project: Project, region: str, subnet: str, *, has_fabric: bool)
             means=public_address.ONLY_IPV4,
             remedy="Leave --option subnet out, or name one with IPv4 addresses.",
         )
-    own = ip_network(subnetwork.ip_cidr_range)
-    if has_fabric and own.overlaps(ip_network(fabrics.RANGES)):
+    addresses = ip_network(subnetwork.ip_cidr_range)
+    if has_fabric and addresses.overlaps(ip_network(fabrics.RANGES)):
         raise SpecError(
             f"The subnet {subnet!r} has addresses of {fabrics.RANGES}, as the fabric will have.",
             remedy="Choose another --option subnet=, or --option fabric=0: one interface, for TCP.",
@@ -314,10 +314,10 @@ def _description(
     with_gpus = f" with {requested.count} x {requested.kind.type}" if requested else ""
     rest = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
     group = "1 compact placement policy, " if spec.placement else ""
-    own = "" if network else "1 network (there is no default one), "
+    new_network = "" if network else "1 network (there is no default one), "
     place = "public" if options.is_public else "private"
     return (
-        f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{rest}, {own}{group}"
+        f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{rest}, {new_network}{group}"
         f"firewall rules (SSH from {allow} only); {place} addresses"
     )
 
@@ -359,13 +359,13 @@ def choose_reservation(
     """Return the reservation of a name, or refuse it before anything is made (SpecError)."""
     if not name:
         return None
-    chosen = choose_named(name, list_reservations(project), spec, instance, project.now(), zones)
-    if not chosen.is_named:
+    choice = choose_named(name, list_reservations(project), spec, instance, project.now(), zones)
+    if not choice.is_named:
         raise SpecError(
             f"{name} cannot be named: every launch of its type and zone uses it.",
-            remedy=f"Leave --option reservation out, and use --zone {chosen.zone}",
+            remedy=f"Leave --option reservation out, and use --zone {choice.zone}",
         )
-    return chosen
+    return choice
 
 
 def list_reservations(project: Project) -> tuple[Reservation, ...]:
@@ -570,8 +570,8 @@ def check_quotas(
     All groups use the networks of one fabric: they are no demand.
     """
     limits = _limits(project, region)
-    own = f"{machine_types.family(kind.name).upper()}_CPUS"
-    normal = own if own in limits else "CPUS"
+    family_metric = f"{machine_types.family(kind.name).upper()}_CPUS"
+    normal = family_metric if family_metric in limits else "CPUS"
     cpus = _counted("CPUS", normal, limits) if spec.spot else normal
     needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
     if gpus and gpus[0] in BY_TYPE:
@@ -634,5 +634,5 @@ def _demand(need: Need, quota: ProjectQuota, region: str) -> Demand:
             "created.",
             remedy=remedy,
         )
-    what, free = f"{need.metric} in {place}", quota.limit - quota.usage
-    return Demand(what=what, count=need.count, free=free, remedy=remedy, is_quota=True)
+    subject, free = f"{need.metric} in {place}", quota.limit - quota.usage
+    return Demand(what=subject, count=need.count, free=free, remedy=remedy, is_quota=True)

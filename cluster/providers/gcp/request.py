@@ -35,7 +35,7 @@ def request(
     machine exists without them. Names begin with `stem`, or the label; a number follows. `near` is
     the name of the placement policy, if the spec asks for one; `nics` connect to the fabric.
     """
-    below = f"regions/{offer.region}/subnetworks"
+    subnets = f"regions/{offer.region}/subnetworks"
     metadata = {
         "ssh-keys": f"{options.user}:{public_key} {options.user}",
         "block-project-ssh-keys": "TRUE",
@@ -65,7 +65,7 @@ def request(
         "disks": [{"boot": True, "auto_delete": True, "initialize_params": disk}],
         "network_interfaces": [
             {**place, "nic_type": "GVNIC", "access_configs": nat},
-            *({"subnetwork": f"{below}/{nic.subnet}", "nic_type": nic.kind} for nic in nics),
+            *({"subnetwork": f"{subnets}/{nic.subnet}", "nic_type": nic.kind} for nic in nics),
         ],
         "scheduling": _scheduling(spec, offer),
         "shielded_instance_config": {

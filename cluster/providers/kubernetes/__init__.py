@@ -81,8 +81,8 @@ class KubernetesProvider(
     _api: Api | None = None  # that of the plan
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        own = decoders.convert(options, KubernetesOptions, strict=False)
-        return count_nodes(Api(choose(own.namespace, own.context)), own) if own.on_all else 2
+        opts = decoders.convert(options, KubernetesOptions, strict=False)
+        return count_nodes(Api(choose(opts.namespace, opts.context)), opts) if opts.on_all else 2
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Ask the API server whether it takes the Job, and whether nodes and quotas have room."""
@@ -124,8 +124,8 @@ class KubernetesProvider(
         """Create the Job, or find that of an interrupted launch, and wait until its pods run."""
         options = options_of(spec)
         with on_failure(lambda: self.destroy(spec.name)):
-            begun = [own for own in self._launched(spec.name) if not why_over(own.job)]
-            api, mark = (begun[0].api, begun[0].mark) if begun else self._create(spec, journal)
+            jobs = [item for item in self._launched(spec.name) if not why_over(item.job)]
+            api, mark = (jobs[0].api, jobs[0].mark) if jobs else self._create(spec, journal)
             pods = wait_for_pods(api, mark, spec, options, on_state)
             places = {node.metadata.name: place_of(node) for node in api.nodes_of(pods)}
             pods = tuple(sorted(pods, key=lambda pod: places[pod.spec.node_name]))
@@ -194,9 +194,9 @@ class KubernetesProvider(
             return "; ".join(
                 f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs
             )
-        if over := [reason for own in launched if (reason := why_over(own.job))]:
-            return "; ".join(over)
-        pods = {pod.metadata.name: pod for own in launched for pod in own.pods}
+        if reasons := [reason for item in launched if (reason := why_over(item.job))]:
+            return "; ".join(reasons)
+        pods = {pod.metadata.name: pod for item in launched for pod in item.pods}
         ends = {
             name: why_lost(pods[name])
             if name in pods
@@ -283,9 +283,9 @@ class KubernetesProvider(
         deadline = time.monotonic() + GONE_WITHIN
         while True:
             launched = self._launched(name)
-            for own in launched:
-                if not own.job.metadata.deletion_timestamp:
-                    own.api.delete(own.mark.job)
+            for item in launched:
+                if not item.job.metadata.deletion_timestamp:
+                    item.api.delete(item.mark.job)
             if not launched and time.time() > journal.unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
@@ -351,7 +351,7 @@ def _not_gone(name: str, resources: tuple[Resource, ...]) -> ProvisionError:
 
 def _remote(launched: LaunchedJob) -> RemoteCluster:
     job, pods = launched.job, launched.pods
-    began = _epoch(job.status.start_time)
+    start = _epoch(job.status.start_time)
     return RemoteCluster(
         name=launched.mark.name,
         region=launched.api.namespace.place,
@@ -359,7 +359,7 @@ def _remote(launched: LaunchedJob) -> RemoteCluster:
         addresses=tuple(pod.status.pod_ip for pod in pods if pod.status.pod_ip),
         states=tuple(pod.status.phase.lower() for pod in pods) or (why_over(job) or "queued",),
         since=_epoch(job.metadata.creation_timestamp),
-        expires=began + job.spec.active_deadline_seconds if began else 0.0,
+        expires=start + job.spec.active_deadline_seconds if start else 0.0,
     )
 
 

@@ -40,13 +40,13 @@ class ClientVersion(msgspec.Struct, frozen=True, rename="camel"):
 
 def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Look at each step of the way, up to one without which the next cannot be (ClusterError)."""
-    own = decoders.convert(options, KubernetesOptions, strict=False)
+    settings = decoders.convert(options, KubernetesOptions, strict=False)
     client = decoders.decode(
         run(("kubectl", "version", "--client", "--output=json"))[0], ClientVersion
     ).client_version
     program = f"{client.git_version}, {shutil.which('kubectl')}"
     yield DoctorCheck(what="kubectl", ok=True, found=program)
-    api = Api(choose(own.namespace, own.context))
+    api = Api(choose(settings.namespace, settings.context))
     yield DoctorCheck(what="namespace and context", ok=True, found=api.namespace.place)
     server = decoders.decode(api.ask("get", "--raw", "/version"), ApiVersion)
     yield (checked := _server(server, client))
@@ -57,38 +57,38 @@ def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
     for verb, _, resource, purpose in MORE_VERBS:
         if (words := f"{verb} {resource}") in denied:
             yield optional_check(words, "", purpose, f"Look: kubectl auth can-i {words}")
-    yield from _nodes(api, own)
-    if own.queue:
-        yield _check("queue", own.queue, lambda: plan.check_queue(api, own.queue))
+    yield from _nodes(api, settings)
+    if settings.queue:
+        yield _check("queue", settings.queue, lambda: plan.check_queue(api, settings.queue))
     else:
         queues = api.list_if_allowed(f"{plan.KUEUE}/{api.namespace.name}/localqueues") or ()
         names = ", ".join(queue.metadata.name for queue in queues)
         yield optional_check(
             "queues of Kueue", names, "--option queue=NAME", "kubectl get localqueues"
         )
-    yield from (_bad("quota", note) for note in plan.quota_notes(api, 1, own))
+    yield from (_bad("quota", note) for note in plan.quota_notes(api, 1, settings))
     remedy = "cluster doctor --provider kubernetes --option image=REGISTRY/IMAGE:TAG"
-    if own.image:
+    if settings.image:
         answer = "the API server takes it (dry run)"
         yield _check("a Job", answer, lambda: _try_job(api, options))
         remedy = (
             "If it cannot be pulled, one pod says why: cluster up probe --provider kubernetes "
-            f"--hosts 1 --ttl 10min --option image={own.image}"
+            f"--hosts 1 --ttl 10min --option image={settings.image}"
         )
-    yield optional_check("image", _pulled(api, own.image), "a launch", remedy)
+    yield optional_check("image", _pulled(api, settings.image), "a launch", remedy)
 
 
-def _check(what: str, answer: str, look: Callable[[], None]) -> DoctorCheck:
+def _check(subject: str, answer: str, look: Callable[[], None]) -> DoctorCheck:
     try:
         look()
     except ClusterError as error:
         remedy = f"{error.means} {error.remedy}".strip()
-        return DoctorCheck(what=what, ok=False, found=error.what, remedy=remedy)
-    return DoctorCheck(what=what, ok=True, found=answer)
+        return DoctorCheck(what=subject, ok=False, found=error.what, remedy=remedy)
+    return DoctorCheck(what=subject, ok=True, found=answer)
 
 
-def _bad(what: str, note: str) -> DoctorCheck:
-    return DoctorCheck(what=what, ok=False, found=note, remedy="cluster up NAME --plan")
+def _bad(subject: str, note: str) -> DoctorCheck:
+    return DoctorCheck(what=subject, ok=False, found=note, remedy="cluster up NAME --plan")
 
 
 def _server(server: ApiVersion, client: ApiVersion) -> DoctorCheck:
@@ -113,8 +113,8 @@ def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
         for n in ready  # a slash: GPUs, network cards, all that a plug-in of the node counts
     )
     amounts = "".join(
-        f", {count} with {' and '.join(f'{amount:g} {name}' for name, amount in own) or 'none'}"
-        for own, count in sorted(kinds.items())
+        f", {count} with {' and '.join(f'{amount:g} {name}' for name, amount in kind) or 'none'}"
+        for kind, count in sorted(kinds.items())
     )
     topology = read_topology(nodes)
     layers = ", ".join(layer.name for layer in topology.layers) or topology.reason

@@ -101,7 +101,7 @@ def write_job(spec: ClusterSpec, mark: JobMark, share: str = "") -> str:
             {"name": "memory", "emptyDir": {"medium": "Memory"}},
         ],
         "affinity": affinity,
-        "securityContext": {"runAsUser": own, "fsGroup": own} if (own := options.user) else {},
+        "securityContext": {"runAsUser": user, "fsGroup": user} if (user := options.user) else {},
     }
     if options.network == "host":
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
@@ -140,7 +140,7 @@ def needs(options: KubernetesOptions, hosts: int) -> tuple[str, str, str, str]:
     """Return what an image needs, as words of `LOOK`."""
     programs = "tmux tar find" + (" sshd ssh ssh-keygen" if hosts > 1 else "")
     if options.bin:  # nothing is installed
-        return programs, (own := f"{options.bin}/python3"), "sys", f"{own} ({NEEDED})"
+        return programs, (python := f"{options.bin}/python3"), "sys", f"{python} ({NEEDED})"
     needed = f"{options.python} ({NEEDED})" if options.python else NEEDED
     return programs, options.python or PYTHONS, "venv", needed
 

@@ -161,8 +161,8 @@ def why_over(item: Object) -> str:
     why = status.condition("DisruptionTarget")  # a preemption, a drain, a taint of the node
     if status.phase in ENDED:
         end = state_of(item, "terminated")
-        own = end.reason if end.reason not in ("", "Error", "Completed") else "its container ended"
-        reason = status.reason or (why.reason if why else own)
+        text = end.reason if end.reason not in ("", "Error", "Completed") else "its container ended"
+        reason = status.reason or (why.reason if why else text)
         message = status.message or (why.message if why else end.message)
         return f"{reason}: {message}" if message else reason
     if item.metadata.deletion_timestamp:

@@ -30,10 +30,10 @@ SSHD_CONFIG = load_script(__file__, "sshd_config")
 def private() -> list[str]:
     """List the folders of this machine that a host must not see."""
     checkout = Path(__file__).resolve().parents[3]
-    own = [state_folder()]
-    own += [checkout] if (checkout / "pyproject.toml").exists() else []
-    own += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
-    masked = [*map(Path, MASKED), *own]
+    folders = [state_folder()]
+    folders += [checkout] if (checkout / "pyproject.toml").exists() else []
+    folders += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
+    masked = [*map(Path, MASKED), *folders]
     existing = [path.resolve() for path in masked if path.is_dir()]
     return [str(path) for path in existing if not any(p in path.parents for p in existing)]
 
@@ -84,9 +84,9 @@ class Upper:
 
 def _copy_attributes(path: Path, model: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
-        like = model.stat()
-        os.chown(path, like.st_uid, like.st_gid)
-        path.chmod(like.st_mode & 0o7777)
+        attributes = model.stat()
+        os.chown(path, attributes.st_uid, attributes.st_gid)
+        path.chmod(attributes.st_mode & 0o7777)
         return
     path.chmod(0o755)
 

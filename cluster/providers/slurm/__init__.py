@@ -237,12 +237,12 @@ class SlurmProvider(
         except ClusterError:
             return None  # who does not answer does not say that it is over
         reason = "; ".join(filter(None, (states.why_over(job), *_known_of(client, job))))
-        over = (
+        outcome = (
             "is over"
             if job is None or job.state not in states.STAYING
             else "cannot be used any more"
         )
-        return ProvisionError(f"Slurm's job {number} {over}. {reason}.") if reason else None
+        return ProvisionError(f"Slurm's job {number} {outcome}. {reason}.") if reason else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         client = client_of(options_of(spec))
@@ -463,16 +463,16 @@ def request(spec: ClusterSpec, token: str) -> tuple[str, ...]:
     return ("sbatch", "--parsable", *flags(spec), f"--comment={comment}", f"--wrap={HOLDER}")
 
 
-def job_number(printed: str) -> str:
+def job_number(output: str) -> str:
     """Read the number of a job from what `sbatch --parsable` prints.
 
     A site's wrapper may print lines before it; in a federation, the cluster follows: `42;north`.
     ProvisionError: there is none; the job may have been submitted all the same.
     """
-    numbers = NUMBER.findall(printed)
+    numbers = NUMBER.findall(output)
     if not numbers:
         raise ProvisionError(
-            f"sbatch printed no number of a job: {printed.strip() or 'nothing'!r}",
+            f"sbatch printed no number of a job: {output.strip() or 'nothing'!r}",
             means="The job may be in the queue; it is looked for by its comment, and cancelled.",
             remedy="Try it by hand: sbatch --parsable --wrap=true",
         )

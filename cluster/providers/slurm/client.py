@@ -198,7 +198,7 @@ def drain(names: Collection[str], mark: tuple[str, str], why: str = "") -> None:
 def give_back(mark: tuple[str, ...] = ()) -> list[str]:
     """Undrain the nodes that have a mark of ours, or this one, and no others (ClusterError)."""
     marks = {name: mark_of(node) for name, node in nodes_by_name().items()}
-    names = [name for name, own in marks.items() if own and own == (mark or own)]
+    names = [name for name, value in marks.items() if value and value == (mark or value)]
     if names:
         SlurmClient().run(("scontrol", "update", f"nodename={','.join(names)}", "state=undrain"))
     return names

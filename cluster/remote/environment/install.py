@@ -257,7 +257,7 @@ class HostInstaller:
         if line.startswith(steps.HEAD):
             self._begin(line.removeprefix(steps.HEAD))
         else:
-            if download := wheels.begun(line):
+            if download := wheels.parse_download(line):
                 self._on_state(download)
             self._output.append(line)
             self._log.write(f"{line}\n")

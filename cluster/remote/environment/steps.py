@@ -227,7 +227,7 @@ def pending_steps(
     return todo + [PendingStep(step=pending, before=before, after=before) for pending in unmarked]
 
 
-def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:
+def steps(environment: Environment, probe: HostProbe, wheel: tuple[str, bytes]) -> tuple[Step, ...]:
     """Return all steps for a host; what changes most often comes last."""
     mpi, image, setting = environment.mpi, environment.image, ""
     requirements = wheels.libraries(mpi)
@@ -236,18 +236,18 @@ def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) ->
     )
     if environment.python:
         script += SHARED.format(python=shlex.quote(environment.python))
-    chosen = [Step(name=LIBRARIES_STEP, script=script, libraries=requirements)]
+    result = [Step(name=LIBRARIES_STEP, script=script, libraries=requirements)]
     if mpi:
         prefix, folders = shlex.quote(mpi), shlex.quote(f"{mpi}/lib:{mpi}/lib64")
         wrapper = shlex.quote(WRAPPER.format(prefix=prefix, folders=folders))
         pth = f"import os; os.environ.setdefault('MPI4PY_LIBMPI', {_libmpi(mpi)!r})"
         script = PREPARED.format(prefix=prefix, wrapper=wrapper, pth=shlex.quote(pth))
-        chosen.append(Step(name="prepared MPI", script=script))
+        result.append(Step(name="prepared MPI", script=script))
         setting = f"LD_LIBRARY_PATH={folders} "
-    chosen.append(Step(name="cluster", script=OWN.format(setting=setting), files=(own,)))
+    result.append(Step(name="cluster", script=OWN.format(setting=setting), files=(wheel,)))
     if image:
-        chosen.append(Step(name="image", script=step(probe.engine, image)))
-    return tuple(chosen)
+        result.append(Step(name="image", script=step(probe.engine, image)))
+    return tuple(result)
 
 
 def _libmpi(mpi: str) -> str:

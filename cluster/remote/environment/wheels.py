@@ -191,7 +191,7 @@ def run_pip(
     shell = plugins.find(Shell, "local")()
 
     def hear(line: str) -> None:
-        if on_download is not None and (package := begun(line)):
+        if on_download is not None and (package := parse_download(line)):
             on_download(package)
 
     on_line = hear if on_download is not None else None
@@ -203,7 +203,7 @@ def run_pip(
     return first if first.status == 0 else next((t for t in tries if t.status == 0), first)
 
 
-def begun(line: str) -> str:
+def parse_download(line: str) -> str:
     """Return the package and size of a line with which pip begins a download; else nothing."""
     match = _BEGUN.match(line)
     return f"downloading {match['name'].replace('-', ' ')} ({match['size']})" if match else ""
@@ -238,14 +238,14 @@ def check_download(options: Sequence[str], requirements: Sequence[str], timeout:
     if total <= LARGE:
         return
     largest = sorted(sizes, key=lambda url: -sizes[url])[:MOST_NAMED]
-    named = ", ".join(
+    listing = ", ".join(
         f"{PurePosixPath(url).name.partition('-')[0]} {sizes[url] / 1e6:,.0f} MB" for url in largest
     )
     more = f" and {len(urls) - len(largest)} more" if len(urls) > len(largest) else ""
     raise LargeDownload(
         f"The ranks need Python libraries, of which {total / 1e6:,.0f} MB would be downloaded; "
         "nothing was.",
-        means=f"They are: {named}{more}.",
+        means=f"They are: {listing}{more}.",
         remedy="To download them, add --yes",
     )
 

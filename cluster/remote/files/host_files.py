@@ -61,8 +61,8 @@ def list_tree(shell: Shell, folder: str) -> HostTree:
             means="Nothing was sent to this host. It needs GNU find, gzip and base64.",
         )
     entries = {}
-    for about, link in zip(words[:-1:2], words[1::2], strict=True):
-        kind, size, when, mode, name = about.split(" ", 4)
+    for fields, link in zip(words[:-1:2], words[1::2], strict=True):
+        kind, size, when, mode, name = fields.split(" ", 4)
         seconds, _, fraction = when.partition(".")
         time = int(seconds) * 10**9 + int(fraction[:9].ljust(9, "0"))
         entry = TreeEntry(kind=kind, size=int(size), time=time, mode=int(mode, 8), link=link)

@@ -63,10 +63,10 @@ def unmount_all(shells: Mapping[str, Shell]) -> None:
 
 def unmount(shell: Shell) -> None:
     """Unmount what was mounted by us on a host (ShellError: it is in use, or does not answer)."""
-    ended = shell.run(["sh", "-c", UNMOUNT, "sh", _list(shell)], timeout=TIMEOUT)
-    if ended.status != 0:
-        reason = ended.stderr.strip() or f"its server does not answer within {WITHIN} s"
-        users = ended.stdout.strip()
+    result = shell.run(["sh", "-c", UNMOUNT, "sh", _list(shell)], timeout=TIMEOUT)
+    if result.status != 0:
+        reason = result.stderr.strip() or f"its server does not answer within {WITHIN} s"
+        users = result.stdout.strip()
         raise ShellError(
             f"A shared file system could not be unmounted: {reason}",
             means=f"It is used by:\n{users}" if users else "",
@@ -81,10 +81,10 @@ def _mount(mount: Mount, name: str, shell: Shell) -> None:
     words += kind.packages.split() or ("", "")
     # A teardown ends a script that still mounts, but not the daemon of what is mounted.
     mark = f"{MARK}={posixpath.dirname(_list(shell))}"
-    ended = shell.run(["env", mark, "sh", "-c", MOUNT, "sh", *words], timeout=TIMEOUT)
-    if ended.status != 0:
-        late = f"it timed out after {WITHIN} s" if ended.status == LATE else ""
-        text = ended.stderr.strip() or late or f"mount exits with {ended.status}"
+    result = shell.run(["env", mark, "sh", "-c", MOUNT, "sh", *words], timeout=TIMEOUT)
+    if result.status != 0:
+        late = f"it timed out after {WITHIN} s" if result.status == LATE else ""
+        text = result.stderr.strip() or late or f"mount exits with {result.status}"
         packages = kind.packages.replace(" ", " or ") or "see the vendor's guide"
         source = f"{mount.kind}:{mount.source}"
         answers = (answer for answer in ANSWERS if re.search(answer[0], text))

@@ -64,8 +64,8 @@ class Meeting:
             finally:
                 free.put(source)
 
-        ended = try_each(targets, do)
-        failed = {name: end for name, end in ended.items() if isinstance(end, ClusterError)}
+        results = try_each(targets, do)
+        failed = {name: end for name, end in results.items() if isinstance(end, ClusterError)}
         for name, error in failed.items():
             _log.warning("%s gets its files from here: %s", name, error)
         return failed

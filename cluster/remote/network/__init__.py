@@ -24,11 +24,11 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     """
     _refuse_same_machine(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)
-    own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
-    by_network = [{i.network: i for i in reversed(interfaces.values())} for interfaces in own]
+    tables = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
+    by_network = [{i.network: i for i in reversed(interfaces.values())} for interfaces in tables]
     for targets in ([m.address for m in machines], [f.reached for f in facts]):
-        if all(address in interfaces for address, interfaces in zip(targets, own, strict=True)):
-            return _network([interfaces[a] for a, interfaces in zip(targets, own, strict=True)])
+        if all(address in interfaces for address, interfaces in zip(targets, tables, strict=True)):
+            return _network([interfaces[a] for a, interfaces in zip(targets, tables, strict=True)])
     shared = Counter(network for interfaces in by_network for network in reversed(interfaces))
     for network, count in shared.most_common():
         if count == len(facts):
@@ -46,9 +46,9 @@ def listed_before(address: str, fact: Facts) -> tuple[Interface, ...]:
 
     Open MPI is given which interface to use, not which address, and tries them in this order.
     """
-    own = next((i for i in fact.interfaces if i.address == address), None)
-    before = fact.interfaces[: fact.interfaces.index(own)] if own else ()
-    return tuple(other for other in before if own and other.name == own.name)
+    interface = next((i for i in fact.interfaces if i.address == address), None)
+    before = fact.interfaces[: fact.interfaces.index(interface)] if interface else ()
+    return tuple(other for other in before if interface and other.name == interface.name)
 
 
 def _refuse_same_machine(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:

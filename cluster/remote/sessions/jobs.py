@@ -178,7 +178,7 @@ class MpiJob:
         if not end:
             return self._end_unwatched(complaint)
         if isinstance(end[0], protocol.Lost):
-            raise self._lost(end[0].reason)
+            raise self._loss_error(end[0].reason)
         return end[0].status
 
     def _end_unwatched(self, complaint: str) -> int:
@@ -228,7 +228,7 @@ class MpiJob:
                 f"The job {self.record.session} has an unknown status.", means=result.stderr.strip()
             ) from error
         if isinstance(event, protocol.Lost):
-            raise self._lost(event.reason)
+            raise self._loss_error(event.reason)
         return event.status if isinstance(event, protocol.Ended) else None
 
     def lost_hosts(self) -> tuple[str, ...]:
@@ -321,7 +321,7 @@ class MpiJob:
             f"To give it up: cluster down {session}",
         )
 
-    def _lost(self, reason: str) -> JobError:
+    def _loss_error(self, reason: str) -> JobError:
         return JobError(
             f"The job {self.record.session} on {self.machine.name} was lost: {reason}.",
             remedy=f"What it wrote until then is in {self.record.folder}",

@@ -51,8 +51,8 @@ class KubectlCommand(ProcessCommand):
             remedy="Run this where kubectl is.",
         )
         text = f"{line.count(chr(10)) + 1}\n{line}\n".encode()
-        while text and (sent := self.send(text)):
-            text = text[sent:]
+        while text and (size := self.send(text)):
+            text = text[size:]
 
     def receive(self, most: int) -> bytes:
         """Read its output, up to its mark."""

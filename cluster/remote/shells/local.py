@@ -153,16 +153,16 @@ def _fetch(
 
     Links are followed, so limits are needed: a link may lead to a device, or to its own folder.
     """
-    about = source.stat()
-    mode, place = about.st_mode & 0o777, (about.st_dev, about.st_ino)
-    if stat.S_ISREG(about.st_mode):
-        limits.take(about.st_size)
+    info = source.stat()
+    mode, place = info.st_mode & 0o777, (info.st_dev, info.st_ino)
+    if stat.S_ISREG(info.st_mode):
+        limits.take(info.st_size)
         with source.open("rb") as file:
             stream = StreamReader(lambda: file.read(CHUNK))
-            transfer.receive(stream, target, mode, about.st_size)
+            transfer.receive(stream, target, mode, info.st_size)
     elif place in inside:
         raise OSError(errno.ELOOP, f"{source} leads back to a folder that it is in")
-    elif stat.S_ISDIR(about.st_mode):
+    elif stat.S_ISDIR(info.st_mode):
         new = transfer.make_folder(target, limits)
         for entry in sorted(source.iterdir()):
             _fetch(entry, target / entry.name, limits, (*inside, place))

@@ -122,9 +122,9 @@ class SrunCommand(ProcessCommand):
         status = self.process.wait()
         lines = self.errors(ENDS_WITHIN if status < 0 else None).splitlines(keepends=True)
         output = [line for line in lines if not _is_noise(line)]
-        lost = [line.strip() for line in output if line.startswith(LOST)]
-        if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and self._by_ssh):
-            reason = lost[-1] if lost else "".join(output).strip() or "srun was ended"
+        losses = [line.strip() for line in output if line.startswith(LOST)]
+        if status < 0 or (status != 0 and losses) or (status == SSH_FAILED and self._by_ssh):
+            reason = losses[-1] if losses else "".join(output).strip() or "srun was ended"
             raise Unreachable(
                 f"The step on {self._host} was lost: {reason}",
                 state="broken",
@@ -136,21 +136,21 @@ class SrunCommand(ProcessCommand):
 
 
 def _is_noise(line: str) -> bool:
-    ended = line.startswith("srun: error: ") and ABOUT_STATUS in line
-    return ended or line.startswith(NO_BINDING)
+    is_status = line.startswith("srun: error: ") and ABOUT_STATUS in line
+    return is_status or line.startswith(NO_BINDING)
 
 
 class KernelWatch:
     """Asks a host's kernel, while a block runs, whether it is there.
 
     A host that does not answer the first question is not watched: a firewall may drop it. Nor is
-    this machine itself. The question comes from the host in `machine.access`; `lost` is called in
-    another thread after `peers.SILENT` seconds, and `why` then says what happened.
+    this machine itself. The question comes from the host in `machine.access`; `on_loss` is called
+    in another thread after `peers.SILENT` seconds, and `why` then says what happened.
     """
 
-    def __init__(self, machine: Machine, lost: Callable[[], object]) -> None:
+    def __init__(self, machine: Machine, on_loss: Callable[[], object]) -> None:
         self._machine = machine
-        self._lost = lost
+        self._on_loss = on_loss
         self._process: subprocess.Popen[str] | None = None
         self.why = ""
 
@@ -189,6 +189,6 @@ class KernelWatch:
         for line in process.stdout or ():
             if line.strip() == SILENT:
                 self.why = f"{self._machine.address} has not answered for {peers.SILENT:g} s"
-                self._lost()
+                self._on_loss()
         if process.stdout:
             process.stdout.close()

@@ -67,12 +67,12 @@ class SshShell(RemoteShell):
             except BROKEN as error:
                 self.close()
                 if not again:
-                    raise self._broken(label, way) from error
+                    raise self._connection_error(label, way) from error
         try:
             channel.exec_command(line)
         except BROKEN as error:
-            raise self._broken(label, way) from error
-        return SshCommand(channel, lambda: self._broken(label, way))
+            raise self._connection_error(label, way) from error
+        return SshCommand(channel, lambda: self._connection_error(label, way))
 
     def dial(self, address: str, port: int) -> paramiko.Channel:
         """Open a channel to an address as the host sees it."""
@@ -91,7 +91,7 @@ class SshShell(RemoteShell):
                 remedy="See its settings: sudo sshd -T | grep -i -e forwarding -e permitopen",
             ) from error
         except BROKEN as error:
-            raise self._broken("forward", way) from error
+            raise self._connection_error("forward", way) from error
 
     def _way(self) -> list[connection.Transport]:
         """Connect if needed; give the transports to the jump hosts and, last, to the host."""
@@ -115,7 +115,7 @@ class SshShell(RemoteShell):
     def _note(self, state: str) -> None:
         self.state = state
 
-    def _broken(self, label: str, way: Sequence[connection.Transport]) -> ShellError:
+    def _connection_error(self, label: str, way: Sequence[connection.Transport]) -> ShellError:
         transport = way[-1]
         transport.join(0.5)  # its channels end a moment before it does
         if transport.is_active():
@@ -133,9 +133,9 @@ class SshShell(RemoteShell):
 
 
 class SshCommand(RemoteCommand):
-    def __init__(self, channel: paramiko.Channel, broken: Callable[[], ShellError]) -> None:
+    def __init__(self, channel: paramiko.Channel, get_error: Callable[[], ShellError]) -> None:
         self.channel = channel
-        self._broken = broken
+        self._get_error = get_error
         super().__init__()
 
     def close(self) -> None:
@@ -154,14 +154,14 @@ class SshCommand(RemoteCommand):
             return b""
 
     def receive_running(self, most: int) -> bytes:
-        ended = None
+        end = None
         self.channel.settimeout(LINGERS / 8)
-        while ended is None or time.monotonic() < ended + LINGERS:
+        while end is None or time.monotonic() < end + LINGERS:
             try:
                 return self.channel.recv(most)
             except TimeoutError:
                 if self.channel.status_event.is_set():
-                    ended = ended or time.monotonic()
+                    end = end or time.monotonic()
             except BROKEN:
                 return b""
         return b""
@@ -182,5 +182,5 @@ class SshCommand(RemoteCommand):
     def end(self) -> tuple[int, str]:
         status = self.channel.recv_exit_status()
         if status < 0:
-            raise self._broken()
+            raise self._get_error()
         return status, self.errors(LINGERS)

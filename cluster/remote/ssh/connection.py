@@ -410,16 +410,16 @@ _PINNING = threading.Lock()  # two names may be one host: the second thread find
 
 def _known_hosts_files(connection: fabric.Connection, access: Access, *, target: bool) -> list[str]:
     """Return the known_hosts files: the cluster's own, or else the user's; for jump hosts, both."""
-    own = [access.known_hosts] if access.known_hosts else []
-    if own and target:
-        return own
+    cluster_files = [access.known_hosts] if access.known_hosts else []
+    if cluster_files and target:
+        return cluster_files
     settings = connection.ssh_config
     user_files = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
     all_of_us = settings.get(
         "globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
     )
     files = [*shlex.split(user_files), *shlex.split(all_of_us)]
-    return own + [str(Path(file).expanduser()) for file in files]
+    return cluster_files + [str(Path(file).expanduser()) for file in files]
 
 
 def fingerprint(key: paramiko.PKey) -> str:
@@ -437,10 +437,10 @@ class Identity(AuthStrategy):
     def __init__(self, connection: fabric.Connection, key: str) -> None:
         super().__init__(ssh_config=connection.config.base_ssh_config)
         settings = connection.ssh_config
-        own = [f"~/.ssh/{name}" for name in KEY_FILES]
+        defaults = [f"~/.ssh/{name}" for name in KEY_FILES]
         self._files = [
             Path(file).expanduser()
-            for file in ([key] if key else settings.get("identityfile", own))
+            for file in ([key] if key else settings.get("identityfile", defaults))
         ]
         self._only = bool(key) or settings.get("identitiesonly", "no").lower() == "yes"
         self._user = connection.user
@@ -449,10 +449,10 @@ class Identity(AuthStrategy):
     def get_sources(self) -> Iterator[AuthSource]:
         """Return the keys one by one; the agent stays connected, as it signs."""
         keys = list(self._on_disk())
-        named = {key.asbytes() for key in keys} | {_public(file) for file in self._files}
+        public_keys = {key.asbytes() for key in keys} | {_public(file) for file in self._files}
         with contextlib.closing(paramiko.Agent()) as agent:
             agent_keys = agent.get_keys()
-            first = [key for key in agent_keys if key.asbytes() in named]
+            first = [key for key in agent_keys if key.asbytes() in public_keys]
             rest = [] if self._only else [key for key in agent_keys if key not in first]
             blobs = {key.asbytes() for key in first}
             for key in (*first, *(key for key in keys if key.asbytes() not in blobs), *rest):
@@ -461,8 +461,8 @@ class Identity(AuthStrategy):
     def _on_disk(self) -> Iterator[paramiko.PKey]:
         for file in self._files:
             try:
-                about = file.stat()
-                yield _key(str(file), about.st_mtime_ns, about.st_size)
+                info = file.stat()
+                yield _key(str(file), info.st_mtime_ns, info.st_size)
             except TypeError:  # of `cryptography`: the key needs a passphrase
                 self.locked.append(file)
             except (OSError, ValueError, paramiko.SSHException):
@@ -470,8 +470,8 @@ class Identity(AuthStrategy):
 
 
 @functools.lru_cache(maxsize=16)
-def _key(path: str, changed: int, size: int) -> paramiko.PKey:
-    del changed, size
+def _key(path: str, mtime: int, size: int) -> paramiko.PKey:
+    del mtime, size
     return paramiko.PKey.from_path(path)
 
 

@@ -104,8 +104,8 @@ def _criteria(section: str) -> str:
     return "all" if patterns == ["*"] else f"originalhost {','.join(patterns)}"
 
 
-def _included(value: str, by: Path) -> list[Path]:
-    root = by.parent if by.parent.name == "ssh" else Path("~/.ssh").expanduser()
+def _included(value: str, source: Path) -> list[Path]:
+    root = source.parent if source.parent.name == "ssh" else Path("~/.ssh").expanduser()
     files = []
     for word in shlex.split(value):
         pattern = root / Path(word).expanduser()

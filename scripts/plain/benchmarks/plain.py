@@ -137,8 +137,8 @@ class Plain(Benchmark[PlainParams]):
                 "plain": partial(in_one_go, library_of_c, rank, definition, size),
             }
             times = in_turn(ways, params.turns, rank)
-            for by, values in times.items() if rank.number == 0 else ():
-                point: dict[str, Scalar] = {"size": size, "by": by}
+            for way, values in times.items() if rank.number == 0 else ():
+                point: dict[str, Scalar] = {"size": size, "by": way}
                 rank.begin(definition, point, size=data.moved(definition, size)).extend(values)
                 rank.end()
 
@@ -166,11 +166,11 @@ def in_turn(
     """Return the median of every turn; who begins changes from round to round."""
     times: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(-1, turns):
-        for by in sorted(ways, reverse=number % 2 == 0):
+        for way in sorted(ways, reverse=number % 2 == 0):
             rank.comm.Barrier()
-            values = ways[by]()
+            values = ways[way]()
             if number >= 0 and values:
-                times[by].append(median(values))
+                times[way].append(median(values))
     return times
 
 
