@@ -50,7 +50,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
     variables = dict(flags.pair("--env", words) for words in env or ())
     pair = trials(ab, "training", provider) if ab else (PLAIN, PLAIN)
     options = [*(option or ()), *(f"{key}={value}" for key, value in pair[0].options.items())]
-    results, compared = {}, {}
+    results, comparisons = {}, {}
     for count in counts:
         most = min(ranks_per_host, count)
         spec = flags.spec(name=f"{name}-{count}", provider=provider, options=options,
@@ -60,7 +60,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
         with launch_spec(spec, confirm=partial(_refuse_cost, yes=yes)) as cluster:
             if ab:
                 (key, _, first), (_, _, second) = (trial.name.partition("=") for trial in pair)
-                compared[count] = compare(
+                comparisons[count] = compare(
                     cluster, "training", key, (first, second), launches=launches, **how
                 )
                 continue
@@ -68,7 +68,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
         training = run.training()
         results[count] = (run.summary(), limit_of_training(training) if training else "")
     if ab:
-        show_tables([conditions_table(compared)], "terminal")
+        show_tables([conditions_table(comparisons)], "terminal")
         return
     table = training_table(results, BATCH, parse_rate(link) if link else None, ranks_per_host)
     show_tables([table], "terminal")

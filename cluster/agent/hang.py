@@ -160,26 +160,26 @@ def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> hang.Snapshot:
 def _calls(found_rank: _FoundRank) -> hang.Snapshot | None:
     """Read which MPI call a rank is in, as our profile library shows it."""
     name = f"/mpi_calls.{found_rank.rank}"
-    mapped = read_text(Path(f"/proc/{found_rank.pid}/maps")).splitlines()
-    path = next((line.split(maxsplit=5)[-1] for line in mapped if line.endswith(name)), "")
+    lines = read_text(Path(f"/proc/{found_rank.pid}/maps")).splitlines()
+    path = next((line.split(maxsplit=5)[-1] for line in lines if line.endswith(name)), "")
     try:
         raw = Path(path).read_bytes()
         pid, rank, size, _ = HEAD.unpack_from(raw)
         slots = list(SLOT.iter_unpack(raw[HEAD.size : HEAD.size + SLOTS * SLOT.size]))
-        listed = memoryview(raw[HEAD.size + SLOTS * SLOT.size :]).cast("i").tolist()
+        members = memoryview(raw[HEAD.size + SLOTS * SLOT.size :]).cast("i").tolist()
     except (OSError, struct.error, TypeError):
         return None
     if (pid, rank) != (found_rank.pid, found_rank.rank):
         return None
-    all_ranks, begin = tuple(range(size)), 0
+    all_ranks, offset = tuple(range(size)), 0
     groups = [hang.Membership(group=WORLD, ranks=all_ranks)]
-    used = []
+    operations = []
     for slot in slots[1:]:
-        ranks = tuple(listed[begin : begin + slot[3]])
-        begin += slot[3]
+        ranks = tuple(members[offset : offset + slot[3]])
+        offset += slot[3]
         group = WORLD if ranks == all_ranks else f"{slot[0]:016x}"
         if slot[1]:
-            used.append((group, slot))
+            operations.append((group, slot))
             groups += [hang.Membership(group=group, ranks=ranks)] if len(ranks) == slot[3] else []
     return hang.Snapshot(
         source="mpi_calls",
@@ -191,7 +191,7 @@ def _calls(found_rank: _FoundRank) -> hang.Snapshot | None:
             hang.Operation(
                 group=group, number=slot[1], name=_text(slot), done=not slot[4], since=slot[2] / 1e9
             )
-            for group, slot in used
+            for group, slot in operations
         ),
         groups=tuple(groups),
         pause=max((slot[6] for slot in slots[1:]), default=0) / 1e9,
@@ -254,14 +254,14 @@ def _stack(rank: _FoundRank, folder: Path) -> list[hang.DumpFile]:
     mask = next((line.split()[1] for line in status if line.startswith("SigCgt")), "0")
     if not path.exists() or not int(mask, 16) >> (STACK_SIGNAL - 1) & 1:
         return []
-    begin = path.stat().st_size
+    offset = path.stat().st_size
     os.kill(rank.pid, STACK_SIGNAL)
     deadline = time.monotonic() + 0.5
-    size = begin
-    while time.monotonic() < deadline and (size == begin or size != path.stat().st_size):
+    size = offset
+    while time.monotonic() < deadline and (size == offset or size != path.stat().st_size):
         size = path.stat().st_size
         time.sleep(0.02)
-    content = path.read_bytes()[begin:]
+    content = path.read_bytes()[offset:]
     return [hang.DumpFile(name=name, content=content, at=time.time())] if content else []
 
 

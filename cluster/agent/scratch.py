@@ -91,9 +91,9 @@ def remove_unchanged(folder: Path) -> None:
 
     Files are compared by their content: the clock of a new machine may be set back while it runs.
     """
-    copy, listed = folder / WORKDIR, folder / COPIED
+    copy, manifest = folder / WORKDIR, folder / COPIED
     try:
-        digests = json.loads(listed.read_bytes())
+        digests = json.loads(manifest.read_bytes())
     except FileNotFoundError:
         return
     for name, digest in digests.items():
@@ -101,10 +101,10 @@ def remove_unchanged(folder: Path) -> None:
         with suppress(FileNotFoundError):  # removed by the program, or before under another name
             if path.is_file() and not path.is_symlink() and sha256(path) == digest:
                 path.unlink()
-    for inside, folders, _ in os.walk(copy):
+    for parent, folders, _ in os.walk(copy):
         for name in {*folders} & {*CACHES}:
-            shutil.rmtree(Path(inside) / name, ignore_errors=True)
-    for inside, _, _ in os.walk(copy, topdown=False):
+            shutil.rmtree(Path(parent) / name, ignore_errors=True)
+    for parent, _, _ in os.walk(copy, topdown=False):
         with suppress(OSError):  # it has results
-            Path(inside).rmdir()
-    listed.unlink(missing_ok=True)  # it names the user's files, and is not a result
+            Path(parent).rmdir()
+    manifest.unlink(missing_ok=True)  # it names the user's files, and is not a result

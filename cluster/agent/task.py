@@ -216,16 +216,16 @@ class _Supervisor:
         """Return how the command ended, once none of its processes runs."""
         limit = math.inf if self._spec.timeout is None else self._spec.timeout
         deadline = time.monotonic() + limit
-        signalled, meter = False, UsageMeter()
-        while self._process.poll() is None and not signalled:
+        is_signalled, meter = False, UsageMeter()
+        while self._process.poll() is None and not is_signalled:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 break
-            signalled = self._read(min(remaining, EVERY)) == "signal"
+            is_signalled = self._read(min(remaining, EVERY)) == "signal"
             meter.read()
         usage = meter.usage()
-        late = self._process.poll() is None and not signalled
-        grace = self._spec.grace if signalled or late else LEFTOVER_GRACE
+        is_late = self._process.poll() is None and not is_signalled
+        grace = self._spec.grace if is_signalled or is_late else LEFTOVER_GRACE
         leftovers, survivors = end_all(self._descendants, grace, self._read)
         while self._read(0):
             pass
@@ -233,10 +233,10 @@ class _Supervisor:
             self._output.flush(name)
         status = self._process.poll()
         status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
-        state: State = "stopped" if signalled else "failed" if status or late else "done"
-        if signalled:
+        state: State = "stopped" if is_signalled else "failed" if status or is_late else "done"
+        if is_signalled:
             reason = read_text(self._folder / STOPPING)
-        elif late:
+        elif is_late:
             reason = f"It did not end within {limit:g} s."
         else:
             names = ", ".join(leftovers)
@@ -245,7 +245,7 @@ class _Supervisor:
             reason = (
                 f"{reason} The kernel holds {', '.join(survivors)}: SIGKILL did not end it.".strip()
             )
-        number = TIMED_OUT if late else status
+        number = TIMED_OUT if is_late else status
         return TaskEnd(exit_status=number, state=state, at=0.0, reason=reason, usage=usage)
 
     def _read(self, seconds: float) -> str:

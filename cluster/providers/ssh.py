@@ -98,8 +98,8 @@ class SshProvider(
         if options.inventory:
             return f"Take {out} out of {options.inventory}, then type: cluster down {spec.name}"
         remaining = shlex.quote("hosts=" + ",".join(w for n, w in words if n not in numbers))
-        again = f"cluster up {spec.name} --provider ssh --option {remaining}"
-        return f"Take {out} out of your list: cluster down {spec.name}; {again}"
+        command = f"cluster up {spec.name} --provider ssh --option {remaining}"
+        return f"Take {out} out of your list: cluster down {spec.name}; {command}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
         return ()

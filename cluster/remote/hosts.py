@@ -161,16 +161,16 @@ class Hosts:
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
             mark = f"{MARK}={shell.machine.folder}" if shell.machine else ""
-            marked = ("env", mark, *command) if mark else command
-            return shell.run(marked, timeout=timeout, on_line=hear)
+            words = ("env", mark, *command) if mark else command
+            return shell.run(words, timeout=timeout, on_line=hear)
 
         return try_each(self.shells(), do)
 
     def shell(self, machine: Machine) -> Shell:
         place = place_of(machine)
         if place not in self._shells:
-            simulated = machine.shell == SIMULATED
-            kind = SimulatedShell if simulated else plugins.find(Shell, machine.shell)
+            is_simulated = machine.shell == SIMULATED
+            kind = SimulatedShell if is_simulated else plugins.find(Shell, machine.shell)
             self._shells[place] = kind(machine)
         return self._shells[place]
 

@@ -94,15 +94,15 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
     KeyboardInterrupt closes the shells.
     """
     with _calls(hosts, lambda _, shell: shell.run(["true"])) as futures:
-        start, waited, late = time.monotonic(), seconds, set(futures.values())
-        while late and (remaining := start + waited - time.monotonic()) > 0:
+        start, limit, late = time.monotonic(), seconds, set(futures.values())
+        while late and (remaining := start + limit - time.monotonic()) > 0:
             result, late = wait(late, remaining, FIRST_COMPLETED)
             if any(future.exception() is None for future in result):
-                took = time.monotonic() - start
-                waited = min(seconds, max(AT_LEAST, SLOWER * took))
+                duration = time.monotonic() - start
+                limit = min(seconds, max(AT_LEAST, SLOWER * duration))
     dead = {
         name: Unreachable(
-            f"{name} does not answer within {waited:.2g} s.", state="connecting", host=name
+            f"{name} does not answer within {limit:.2g} s.", state="connecting", host=name
         )
         for name, future in futures.items()
         if future in late

@@ -82,10 +82,10 @@ def against_otava(repetitions: int) -> None:
     for far in (NEAR, FAR):
         name = f"3 deviations at run {middle}, within {far}"
         _row(name, _shares(alarms, middle - far, middle + far + 1))
-    elsewhere = [
+    shares = [
         share([any(abs(i - middle) > FAR for i in runs) for runs in places]) for places in alarms
     ]
-    _row(f"  and another, more than {FAR} away", elsewhere)
+    _row(f"  and another, more than {FAR} away", shares)
     _tigerbeetle()
 
 

@@ -32,15 +32,15 @@ def summarising(root: Path, repetitions: int) -> None:
         "print(sum(x.n for x in s), time.perf_counter() - t,"
         " resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    took, peak = [], 0.0
+    times, peak = [], 0.0
     for _ in range(repetitions):
         argv = [sys.executable, "-c", line, str(folder)]
         n, elapsed, kib = subprocess.check_output(argv, text=True).split()
         if int(n) != MILLION:
             sys.exit(f"{n} values were summarised, not {MILLION}")
-        took.append(float(elapsed))
+        times.append(float(elapsed))
         peak = max(peak, float(kib) / 1024)
-    middle = statistics.median(took)
+    middle = statistics.median(times)
     say("1e6 raw values", f"{middle:.2f} s", "1 s", good=middle <= 1)
     say("1e6 raw values", f"{peak:.0f} MiB", "286 MiB (300 MB)", good=peak * 2**20 <= 3e8)  # noqa: PLR2004
 
@@ -48,8 +48,8 @@ def summarising(root: Path, repetitions: int) -> None:
 def judging(root: Path, repetitions: int) -> None:
     """Measure a comparison of two runs of a million values each."""
     argv = [str(BIN / "cluster"), "compare", *(str(_million(root)) for _ in range(2))]
-    took = statistics.median(seconds(argv) for _ in range(repetitions))
-    say("compare two runs of 1e6 values", f"{took:.2f} s", "2 s", good=took <= 2)  # noqa: PLR2004
+    middle = statistics.median(seconds(argv) for _ in range(repetitions))
+    say("compare two runs of 1e6 values", f"{middle:.2f} s", "2 s", good=middle <= 2)  # noqa: PLR2004
 
 
 def reporting(root: Path, repetitions: int) -> None:
@@ -61,8 +61,8 @@ def reporting(root: Path, repetitions: int) -> None:
         for metric in (LATENCY, BANDWIDTH):
             append(folder, [_series(metric, 8 << k, hundred) for k in range(20)])
     argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(root / "report.html")]
-    took = statistics.median(seconds(argv) for _ in range(repetitions))
-    say("report of 50 runs", f"{took:.2f} s", "5 s", good=took <= 5)  # noqa: PLR2004
+    middle = statistics.median(seconds(argv) for _ in range(repetitions))
+    say("report of 50 runs", f"{middle:.2f} s", "5 s", good=middle <= 5)  # noqa: PLR2004
 
 
 def _million(root: Path) -> Path:

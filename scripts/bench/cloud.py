@@ -15,18 +15,18 @@ def launching_in_a_cloud() -> None:
         text = f"{count['launch']:.0f} in launch, {count['teardown']:.0f} in teardown"
         say(f"changing calls of {hosts} hosts", text, "6", good=max(count.values()) <= 6)  # noqa: PLR2004
     if os.geteuid() == 0:
-        took = cloud_figures("hosts", "16")["16"]
-        ratio("16 hosts of AWS, RunInstances to SSH", took["ready"], took["boot"], 1.3)
-        down = took["down"]
-        say("16 hosts of AWS taken down", f"{down:.2f} s", "5 s", good=down <= 5)  # noqa: PLR2004
+        figures = cloud_figures("hosts", "16")["16"]
+        ratio("16 hosts of AWS, RunInstances to SSH", figures["ready"], figures["boot"], 1.3)
+        duration = figures["down"]
+        say("16 hosts of AWS taken down", f"{duration:.2f} s", "5 s", good=duration <= 5)  # noqa: PLR2004
 
 
 def launching_pods(repetitions: int) -> None:
     """Compare launches of 32 pods in lab namespaces with launches of 32 lab hosts, by turns."""
     argv = [sys.executable, "-m", "tests.fakes.kubernetes.launch_cost", "32", str(repetitions)]
-    took = json.loads(subprocess.check_output(argv, text=True, cwd=ROOT))
-    lab, pods = statistics.median(took["lab"]), statistics.median(took["pods"])
-    loads = f"load {min(took['load']):.0f} to {max(took['load']):.0f}"
+    figures = json.loads(subprocess.check_output(argv, text=True, cwd=ROOT))
+    lab, pods = statistics.median(figures["lab"]), statistics.median(figures["pods"])
+    loads = f"load {min(figures['load']):.0f} to {max(figures['load']):.0f}"
     ratio(f"32 pods up, beside 32 lab hosts, {loads}", pods, lab, 1.5)
 
 

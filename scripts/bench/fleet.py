@@ -152,12 +152,12 @@ def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> Found:
     passed = np.array(sorted(set(range(HOSTS)) - suspects))
     if not len(passed) or not suspects:
         return suspects, set(), 0
-    repeated = np.array(sorted(suspects))
+    low_hosts = np.array(sorted(suspects))
     partners = []
-    for host in repeated.tolist():
+    for host in low_hosts.tolist():
         near = passed[LEAF[passed] == LEAF[host]] if is_inside else passed
         partners.append(int(chance.choice(near if len(near) else passed)))
-    pairs = np.stack([repeated, np.array(partners)], axis=1)
+    pairs = np.stack([low_hosts, np.array(partners)], axis=1)
     return _low_hosts(planted, pairs, 1) & suspects, set(), 0
 
 

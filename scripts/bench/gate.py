@@ -84,8 +84,6 @@ def _gate(
     plan = SurveyPlan(confirm=True, seconds=SECONDS)
     tests = survey(fleet, plan, measure, remaining=lambda: SECONDS - total)
     verdict = diagnose(fleet, tests)
-    confirmed = confirmations(verdict, tests)
-    blamed = (
-        replace(f, holds=f.place in confirmed and confirmed[f.place].holds) for f in verdict.blamed
-    )
+    checks = confirmations(verdict, tests)
+    blamed = (replace(f, holds=f.place in checks and checks[f.place].holds) for f in verdict.blamed)
     return decide(replace(verdict, blamed=tuple(blamed)), fabric.size)

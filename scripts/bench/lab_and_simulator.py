@@ -38,12 +38,12 @@ def lab_and_simulator() -> None:
     tests = [test for test in pair_tests(run.measurements) if test.value and not test.port]
     per_leaf = HOSTS // LEAVES
     fabric = Fabric(leaves=LEAVES, hosts=per_leaf, oversubscription=per_leaf, rate=RATE * 1e6 / 8)
-    simulated = list(_simulated(tests, FleetSimulator(fabric, HOSTS)))
+    rates = list(_simulated(tests, FleetSimulator(fabric, HOSTS)))
     measured = np.array([test.value for test in tests])
     alone = np.array([test.alone for test in tests])
     is_across = np.array([groups[test.source] != groups[test.target] for test in tests])
     lab_shares = measured / np.median(measured[alone])
-    shares = np.array(simulated) / np.median(np.array(simulated)[alone])
+    shares = np.array(rates) / np.median(np.array(rates)[alone])
     kinds = {
         "alone": alone,
         "at once, inside a leaf": ~alone & ~is_across,

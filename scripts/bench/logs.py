@@ -45,11 +45,11 @@ def parsing(place: Path, repetitions: int) -> None:
         text = "".join(path.read_text() for path in sorted(LOGS.glob(f"{name}.*.txt")))
         small, large = (_read(place / name, text, mb, repetitions) for mb in (SMALL, LARGE))
         fast = NCCL_FAST if name == "nccl_log" else FAST
-        grown = large.peak - small.peak
+        growth = large.peak - small.peak
         limit = SLACK + (0 if name == "nccl_log" else MEMORY * (LARGE - SMALL))
         say(name, f"{large.rate:.1f} MB/s", f"{fast} MB/s", good=large.rate >= fast, least=True)
         label = f"{name}, {LARGE - SMALL} MB more"
-        say(label, f"{grown:.1f} MiB", f"{limit} MiB", good=grown <= limit)
+        say(label, f"{growth:.1f} MiB", f"{limit} MiB", good=growth <= limit)
 
 
 def _read(file: Path, text: str, megabytes: int, repetitions: int) -> Reading:

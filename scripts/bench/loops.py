@@ -31,8 +31,8 @@ def profiled(place: str, hosts: Cluster, repetitions: int) -> None:
     pairs: list[tuple[float, float]] = []
     for _ in range(repetitions):
         runs = (
-            hosts.bench("p2p", metrics=["latency"], sizes="8", kernel="c", profile=how)
-            for how in (OWN, None)
+            hosts.bench("p2p", metrics=["latency"], sizes="8", kernel="c", profile=profile)
+            for profile in (OWN, None)
         )
         latency, plain = ([statistics.median(m.values) for m in run.measurements] for run in runs)
         pairs += zip(latency, plain, strict=True)

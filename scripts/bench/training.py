@@ -168,10 +168,10 @@ def _train(host: Cluster, plant: dict[str, float], batch: int) -> TrainingVerdic
 
 
 def _verdict(run: Run) -> TrainingVerdict:
-    trained = step_limits.from_measurements(run.measurements, bytes(run.record.params))
-    if trained is None:
+    figures = step_limits.from_measurements(run.measurements, bytes(run.record.params))
+    if figures is None:
         raise SystemExit("The rounds are too few to judge.")
-    return step_limits.judge(trained)
+    return step_limits.judge(figures)
 
 
 def _names(verdict: TrainingVerdict, stage: Stage) -> bool:

@@ -39,9 +39,9 @@ def generated() -> Iterator[tuple[str, str]]:
     for module in (command_pages, measurement_pages, value_pages):
         yield from module.pages()
     titles = {p.name: p.read_text().partition("\n")[0] for p in sorted((DOCS / "adr").glob("*.md"))}
-    listed = "".join(f"- [{title[2:]}](../adr/{name})\n" for name, title in titles.items())
+    items = "".join(f"- [{title[2:]}](../adr/{name})\n" for name, title in titles.items())
     text = "# Decisions\n\nWhat was decided, why, and what it costs.\n\n"
-    yield "explanation/decisions.md", f"{text}{listed}"
+    yield "explanation/decisions.md", f"{text}{items}"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -32,14 +32,14 @@ def _line(cells: Iterable[object]) -> str:
     return f"| {' | '.join(texts)} |"
 
 
-def first_sentence(thing: object) -> str:
+def first_sentence(subject: object) -> str:
     """Return the first paragraph of a docstring, as one line."""
-    return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return " ".join((inspect.getdoc(subject) or "").partition("\n\n")[0].split())
 
 
-def paragraphs(thing: object) -> str:
+def paragraphs(subject: object) -> str:
     """Return what a docstring says before its sections."""
-    sections = _sections(thing)
+    sections = _sections(subject)
     return "\n\n".join(text for kind, text in sections if kind is DocstringSectionKind.text)
 
 
@@ -66,8 +66,8 @@ def _commented(source: str) -> dict[str, str]:
     return sentences
 
 
-def _sections(thing: object) -> Iterator[tuple[DocstringSectionKind, str]]:
-    text = inspect.getdoc(thing) or ""
+def _sections(subject: object) -> Iterator[tuple[DocstringSectionKind, str]]:
+    text = inspect.getdoc(subject) or ""
     for section in Docstring(text).parse("google", warnings=False):
         yield section.kind, section.value if isinstance(section.value, str) else ""
 

@@ -129,11 +129,11 @@ def _any_json(kind: type) -> dict[str, Any]:
 def _python() -> str:
     values = [(name, getattr(cluster, name)) for name in cluster.__all__ if name != "__version__"]
     kinds = {
-        "Functions": [name for name, thing in values if inspect.isfunction(thing)],
+        "Functions": [name for name, value in values if inspect.isfunction(value)],
         "Classes": [
-            name for name, thing in values if isinstance(thing, type) and not _is_error(thing)
+            name for name, value in values if isinstance(value, type) and not _is_error(value)
         ],
-        "Errors": [name for name, thing in values if _is_error(thing)],
+        "Errors": [name for name, value in values if _is_error(value)],
     }
     parts = []
     for title, names in kinds.items():
@@ -153,8 +153,8 @@ def _reference(path: str, heading: str) -> str:
     return f"::: {path}\n    options:\n      heading: {heading}\n{hidden}"
 
 
-def _is_error(thing: object) -> bool:
-    return isinstance(thing, type) and issubclass(thing, Exception)
+def _is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Exception)
 
 
 def _providers() -> str:

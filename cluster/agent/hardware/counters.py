@@ -51,19 +51,19 @@ def read_counters(root: Path = Path("/")) -> dict[str, int]:
 
 def trouble(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
     """Return what went up between two readings: shares of the time as `cpu.`, other counts."""
-    gained = {name: after[name] - before.get(name, after[name]) for name in after}
-    ticks = sum(gained.get(f"ticks.{name}", 0) for name in CPU)
+    gains = {name: after[name] - before.get(name, after[name]) for name in after}
+    ticks = sum(gains.get(f"ticks.{name}", 0) for name in CPU)
     shares = {
-        "cpu.steal": gained.get("ticks.steal", 0) / max(ticks, 1),
-        "cpu.throttled": min(1.0, gained.get("throttled", 0) / max(gained["time"], 1)),
+        "cpu.steal": gains.get("ticks.steal", 0) / max(ticks, 1),
+        "cpu.throttled": min(1.0, gains.get("throttled", 0) / max(gains["time"], 1)),
     }
     counts = {
         name: float(gain)
-        for name, gain in gained.items()
+        for name, gain in gains.items()
         if "." in name and not name.startswith("ticks.") and name.rpartition(".")[2] not in SENT
     }
-    rose = {name: round(value, 4) for name, value in (shares | counts).items() if value > 0}
-    return dict(sorted(rose.items(), key=lambda item: -item[1])[:MOST])
+    increases = {name: round(value, 4) for name, value in (shares | counts).items() if value > 0}
+    return dict(sorted(increases.items(), key=lambda item: -item[1])[:MOST])
 
 
 def queue_bytes() -> dict[str, int]:
@@ -102,11 +102,11 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 def queue_shares(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
     """Return the queue that sent most of what a link did between two readings, and its share."""
-    gained = {name: value - before.get(name, value) for name, value in after.items()}
+    gains = {name: value - before.get(name, value) for name, value in after.items()}
     totals: Counter[str] = Counter()
-    for name, gain in gained.items():
+    for name, gain in gains.items():
         totals[name.partition(":")[0]] += gain
-    shares = {n: gain / max(1, totals[n.partition(":")[0]]) for n, gain in gained.items()}
+    shares = {n: gain / max(1, totals[n.partition(":")[0]]) for n, gain in gains.items()}
     return {f"queue.{name}": round(share, 4) for name, share in shares.items() if share > 1 / 2}
 
 
@@ -158,23 +158,23 @@ def usage_between(
     before: Mapping[str, int], after: Mapping[str, int], names: Collection[str] = ()
 ) -> HostUsage:
     """Return this host's usage between two readings, by the interfaces with names, or by all."""
-    took = (after["time"] - before["time"]) / 1e9
-    gained = {name: after[name] - before.get(name, after[name]) for name in after}
-    ticks = {name: gained.get(f"ticks.{name}", 0) for name in CPU}
+    duration = (after["time"] - before["time"]) / 1e9
+    gains = {name: after[name] - before.get(name, after[name]) for name in after}
+    ticks = {name: gains.get(f"ticks.{name}", 0) for name in CPU}
     tx, rx = (
         sum(
             gain
-            for name, gain in gained.items()
+            for name, gain in gains.items()
             if name.endswith(f".{way}_bytes") and (not names or name.split(".")[0] in names)
         )
-        / took
+        / duration
         for way in ("tx", "rx")
     )
     sizes = dict(re.findall(r"^(\w+):\s+(\d+)", read_text(Path("/proc/meminfo")), re.MULTILINE))
     total, available = (int(sizes.get(name, 0)) for name in ("MemTotal", "MemAvailable"))
     return HostUsage(
         at=round(time.time(), 3),
-        seconds=round(took, 3),
+        seconds=round(duration, 3),
         processor=round(1 - sum(ticks[name] for name in IDLE) / max(sum(ticks.values()), 1), 4),
         memory=round(1 - available / total, 4) if total else 0.0,
         sent=round(tx),

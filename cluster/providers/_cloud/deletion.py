@@ -60,7 +60,7 @@ class Deletion(ABC, Generic[R]):
         """List the resources of one of the `types`."""
 
     @abstractmethod
-    def _delete(self, listed: Sequence[R]) -> None:
+    def _delete(self, resources: Sequence[R]) -> None:
         """Start to delete resources; those still in use are deleted in a later round."""
 
     def resources(self) -> tuple[R, ...]:
@@ -112,18 +112,18 @@ class Deletion(ABC, Generic[R]):
         if machines := self._attempt_machines() or self._unproven():
             return machines
         remaining: tuple[Resource, ...] = ()
-        refused: list[Failure] = []
+        refusals: list[Failure] = []
         for type_ in self.types:
             try:
                 remaining += self._attempt(self._listed(type_))
             except Failure as failure:
                 if failure.kind in PASSING:
                     raise
-                refused.append(failure)
-        if refused:
+                refusals.append(failure)
+        if refusals:
             self._refused_at = self._refused_at or time.monotonic()
             if not remaining or time.monotonic() - self._refused_at > listing_delay():
-                raise refused[0]
+                raise refusals[0]
         return remaining
 
     def _attempt_machines(self) -> tuple[Resource, ...]:
@@ -131,7 +131,7 @@ class Deletion(ABC, Generic[R]):
 
     def _attempt(self, targets: Sequence[R]) -> tuple[Resource, ...]:
         self._delete(targets)
-        return tuple(listed.resource for listed in targets)
+        return tuple(target.resource for target in targets)
 
 
 def listing_delay() -> float:

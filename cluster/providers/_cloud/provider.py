@@ -280,15 +280,15 @@ class CloudProvider(
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(()))
-        states = {item.id: item.state.lower() for listed in by_place for item in listed}
-        listed = (states.get(machine.id, providers.ENDED) for machine in machines)
-        return tuple(providers.ENDED if item == ENDING else item for item in listed)
+        states = {item.id: item.state.lower() for rows in by_place for item in rows}
+        rows = (states.get(machine.id, providers.ENDED) for machine in machines)
+        return tuple(providers.ENDED if item == ENDING else item for item in rows)
 
     def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
         ids = {machine.id for machine in keep}
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(ids))
-        return tuple(item.resource for listed in by_place for item in listed)
+        return tuple(item.resource for rows in by_place for item in rows)
 
     def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
         ids = {machine.id for machine in keep}
@@ -298,7 +298,7 @@ class CloudProvider(
     def find(self, name: str) -> tuple[Resource, ...]:
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.resources())
-        return tuple(item.resource for listed in by_place for item in listed)
+        return tuple(item.resource for rows in by_place for item in rows)
 
     def destroy(self, name: str) -> None:
         with self._deletions(name) as deletions:
@@ -336,7 +336,7 @@ class CloudProvider(
         with self.translating_errors("Clusters may exist that are not shown."):
             clients = tuple(self.client(place, None) for place in self.everywhere())
             by_place = in_each(clients, self._clusters_in)
-        return tuple(cluster for listed in by_place for cluster in listed)
+        return tuple(cluster for rows in by_place for cluster in rows)
 
     def _clusters_in(self, client: ClientT) -> list[RemoteCluster]:
         """List the caller's clusters in a place, also those with only a group or key left."""
@@ -429,8 +429,8 @@ class CloudProvider(
             answers: list[dict[str, OfferT] | ClusterError] = []
             if offers:
                 offer = next(iter(offers.values()))
-                come_to = [spec.zone in (offer.region, offer.sites[0].zone) for spec in specs]
-                specs = specs[come_to.index(True) if any(come_to) else 0 :]
+                matches = [spec.zone in (offer.region, offer.sites[0].zone) for spec in specs]
+                specs = specs[matches.index(True) if any(matches) else 0 :]
                 answers.append(offers)
             answers += in_each(specs[len(answers) :], self._try_plan)
             self._planned[key] = choose(specs, answers)
@@ -558,17 +558,17 @@ def choose(
 ) -> Choices[OfferT]:
     """Return the regions that have what a launch needs (ClusterError: none has)."""
     pairs = list(zip(specs, answers, strict=True))
-    lacking = [(spec.zone, answer) for spec, answer in pairs if isinstance(answer, ClusterError)]
-    possible = tuple(Choice(spec, dict(a)) for spec, a in pairs if not isinstance(a, ClusterError))
-    if not possible:
-        error = lacking[0][1]
-        if len(lacking) == 1:
+    failures = [(spec.zone, answer) for spec, answer in pairs if isinstance(answer, ClusterError)]
+    choices = tuple(Choice(spec, dict(a)) for spec, a in pairs if not isinstance(a, ClusterError))
+    if not choices:
+        error = failures[0][1]
+        if len(failures) == 1:
             raise error
-        means = "\n".join(f"{region}: {error.what}" for region, error in lacking)
+        means = "\n".join(f"{region}: {error.what}" for region, error in failures)
         raise type(error)("No region can be used.", means=means, remedy=error.remedy) from error
-    rest = (f"else {item.spec.zone}: {item.offer.lines[0]}; {item.cost}" for item in possible[1:])
-    unavailable = (f"not in {region}: {error.what}" for region, error in lacking)
-    return Choices(possible, (*rest, *unavailable))
+    rest = (f"else {item.spec.zone}: {item.offer.lines[0]}; {item.cost}" for item in choices[1:])
+    unavailable = (f"not in {region}: {error.what}" for region, error in failures)
+    return Choices(choices, (*rest, *unavailable))
 
 
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:

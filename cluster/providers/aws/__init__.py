@@ -145,10 +145,10 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
 
     def running(self, client: Region, selection: Selection) -> list[tuple[Tags, InstanceTypeDef]]:
         """List the instances, in the order of their numbers, that are not terminated."""
-        listed = sorted(
+        rows = sorted(
             instances(client, filters_of(selection)), key=lambda row: row.get("AmiLaunchIndex", 0)
         )
-        tagged = ((parse_tags(tags_of(row)), row) for row in listed if state_of(row) not in GONE)
+        tagged = ((parse_tags(tags_of(row)), row) for row in rows if state_of(row) not in GONE)
         return [(tags, row) for tags, row in tagged if tags]
 
     def remote_cluster(
@@ -202,8 +202,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         options = self.options_of(spec)
 
         def ready(instance: InstanceTypeDef) -> bool:
-            connected = instance.get("PublicIpAddress") or not options.is_public
-            return state_of(instance) == "running" and bool(connected)
+            is_connected = instance.get("PublicIpAddress") or not options.is_public
+            return state_of(instance) == "running" and bool(is_connected)
 
         with self.translating_errors("They are as they were."):
             region, filters = self._locate(name, entries)
@@ -224,8 +224,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
     ) -> dict[str, EndedMachine]:
         """Return the machines that Amazon lists as ended; it lists them for about an hour."""
         ids = {machine.id: machine.name for machine in machines}
-        listed = instances(client, filters_of(selection))
-        ends = ((ids[i["InstanceId"]], ended_machine(i)) for i in listed if i["InstanceId"] in ids)
+        rows = instances(client, filters_of(selection))
+        ends = ((ids[i["InstanceId"]], ended_machine(i)) for i in rows if i["InstanceId"] in ids)
         return {host: end for host, end in ends if end}
 
     def locate(

@@ -107,18 +107,18 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         except Failure as failure:
             if failure.code != ENDED_BEFORE:
                 raise
-            listed = instances.instances(self.client, instances.filters_of(self._selection))
+            rows = instances.instances(self.client, instances.filters_of(self._selection))
             return tuple(
                 instance["InstanceId"]
-                for instance in listed
+                for instance in rows
                 if instances.zone_of(instance) == site.zone
                 and instance.get("ClientToken", token) == token
             )
         return tuple(instance["InstanceId"] for instance in answer["Instances"])
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
-        listed = instances.instances(self.client, instances.filters_of(self._selection))
-        machines = (self._as_listed(item) for item in listed if item["InstanceId"] in ids)
+        rows = instances.instances(self.client, instances.filters_of(self._selection))
+        machines = (self._as_listed(item) for item in rows if item["InstanceId"] in ids)
         return sorted(machines, key=lambda item: item.number)
 
     def check(
@@ -173,13 +173,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
     def _as_listed(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
         state, view = instances.state_of(instance), instances.instance_view(instance)
-        connected = bool(view.private and (view.public or not self.options.is_public))
+        is_connected = bool(view.private and (view.public or not self.options.is_public))
         return ListedMachine(
             instance=instance,
             view=view,
             number=instance.get("AmiLaunchIndex", 0),
-            state="running, no address" if state == RUNNING and not connected else state,
-            ready=state == RUNNING and connected,
+            state="running, no address" if state == RUNNING and not is_connected else state,
+            ready=state == RUNNING and is_connected,
         )
 
     def _first_key(self) -> ssh_keys.SshKeyPair:
@@ -273,13 +273,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             retry(partial(self.client.once, operation, **params), kinds=UNLISTED)
 
 
-def _only(listed: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
+def _only(rows: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
     """Return the resource just created, or raise a failure that passes if it is not listed yet."""
-    if not listed:
+    if not rows:
         raise Failure(
             "missing", operation="Describe", code="", message="What was just made is not listed."
         )
-    return listed[0]
+    return rows[0]
 
 
 class ElasticIps:
@@ -329,8 +329,8 @@ class ElasticIps:
     def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
         """Associate an address with the first interface of each machine that has none (Failure)."""
         first = [instances.primary(machine).get("NetworkInterfaceId", "") for machine in machines]
-        bare = [interface for interface in first if interface and interface not in self._addressed]
-        for interface, address in zip(bare, tuple(self._free), strict=False):
+        nics = [interface for interface in first if interface and interface not in self._addressed]
+        for interface, address in zip(nics, tuple(self._free), strict=False):
             call = partial(
                 self._region.once,
                 "associate_address",

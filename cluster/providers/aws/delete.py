@@ -147,14 +147,14 @@ class AwsDeletion(Deletion[AwsResource]):
         self._ended: set[str] = set()  # ids of those seen to end, or that Amazon knows no more
 
     def _machines(self) -> list[AwsResource]:
-        listed = instances(self._region, self._filters)
+        rows = instances(self._region, self._filters)
         if untagged := self._expected.untagged(
-            INSTANCE, (instance["InstanceId"] for instance in listed)
+            INSTANCE, (instance["InstanceId"] for instance in rows)
         ):
             by_id = [{"Name": "instance-id", "Values": untagged}]
-            listed += instances(self._region, by_id)
-        self._ended |= {i["InstanceId"] for i in listed if state_of(i) in GOING}
-        alive = [instance for instance in listed if state_of(instance) not in GONE]
+            rows += instances(self._region, by_id)
+        self._ended |= {i["InstanceId"] for i in rows if state_of(i) in GOING}
+        alive = [instance for instance in rows if state_of(instance) not in GONE]
         self._alive = {instance["InstanceId"] for instance in alive}
         return [_instance(instance) for instance in alive]
 
@@ -172,8 +172,8 @@ class AwsDeletion(Deletion[AwsResource]):
         return resource.tags is None or resource.tags.launch in self._selection.launches
 
     def _unlisted(self) -> tuple[Resource, ...]:
-        listed = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._ended}
-        return self._expected.missing(listed | self._resources) or self._unproven()
+        resources = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._ended}
+        return self._expected.missing(resources | self._resources) or self._unproven()
 
     def _unproven(self) -> tuple[Resource, ...]:
         """Ask for the instances of the journal by their ids, once all must be listed."""
@@ -201,16 +201,16 @@ class AwsDeletion(Deletion[AwsResource]):
         addresses = next(type_ for type_ in RESOURCE_TYPES if type_.kind == ELASTIC_IP)
         return [address for address in self._listed(addresses) if not address.in_use]
 
-    def _delete(self, listed: Sequence[AwsResource]) -> None:
-        doomed = [
+    def _delete(self, resources: Sequence[AwsResource]) -> None:
+        ids = [
             resource.id
-            for resource in listed
+            for resource in resources
             if resource.type is None
             if resource.state not in GOING and resource.id not in self._terminated
         ]
-        for start in range(0, len(doomed), AT_ONCE):
-            self._terminate(doomed[start : start + AT_ONCE])
-        for resource in listed:
+        for start in range(0, len(ids), AT_ONCE):
+            self._terminate(ids[start : start + AT_ONCE])
+        for resource in resources:
             if resource.type is not None and not resource.in_use:
                 with ignoring("missing", "in use"):
                     for network in resource.networks:

@@ -98,10 +98,10 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:
-    if protected := PROTECTED.search(failure.message):
+    if protection := PROTECTED.search(failure.message):
         match = INSTANCE_ID.search(failure.message)
         id_ = match[0] if match else "ID"
-        action = "termination" if protected[1] == "Termination" else "stop"
+        action = "termination" if protection[1] == "Termination" else "stop"
         return (
             f"Somebody protects it against {action}; it runs on, and costs money",
             (
@@ -128,12 +128,12 @@ def _denied_by_policy(failure: Failure) -> tuple[str, str] | None:
     policy = match[1] or match[2]
     origin = "of your organisation" if match[1] else "that somebody set for you"
     owner = "of your organisation" if match[1] else "of your permissions"
-    encoded = "Encoded authorization failure message" in failure.message
+    is_encoded = "Encoded authorization failure message" in failure.message
     decode = "; which one: aws sts decode-authorization-message --encoded-message MESSAGE"
     return (
         f"A {policy} {origin} denies it; no permission of your own outweighs that",
         (
             f"Ask the administrator {owner} to permit {failure.operation}, or choose a --zone or "
-            f"an --instance that it permits{decode if encoded else ''}"
+            f"an --instance that it permits{decode if is_encoded else ''}"
         ),
     )

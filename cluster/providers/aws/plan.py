@@ -226,8 +226,8 @@ def _placeable(region: Region, name: str) -> Sequence[str]:
     except Failure:
         return ["c5.18xlarge", "c5n.18xlarge"]
     _, _, size = name.partition(".")
-    able = sorted(kind["InstanceType"] for kind in types if _is_placeable(kind))
-    return ([kind for kind in able if kind.endswith(f".{size}")] or able)[:SUGGESTED]
+    names = sorted(kind["InstanceType"] for kind in types if _is_placeable(kind))
+    return ([kind for kind in names if kind.endswith(f".{size}")] or names)[:SUGGESTED]
 
 
 def _zones(
@@ -435,10 +435,10 @@ def adapter_of(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:
 
 def layout_line(interfaces: Iterable[CardInterface]) -> str:
     """Return a layout in words, such as `17 network card(s): 1 ENA + 16 EFA-only`."""
-    several = tuple(interfaces)
-    counts = Counter(NAMES[interface.kind] for interface in several)
+    cards = tuple(interfaces)
+    counts = Counter(NAMES[interface.kind] for interface in cards)
     kinds = " + ".join(f"{count} {name}" for name, count in counts.items())
-    return f"{len({interface.card for interface in several})} network card(s): {kinds}"
+    return f"{len({interface.card for interface in cards})} network card(s): {kinds}"
 
 
 # Capacity reservations and Capacity Blocks. EC2 user guide, "Capacity Blocks for ML": Amazon
@@ -486,8 +486,8 @@ def choose_reservation(
             "A launch takes a reservation or a block, not both.",
             remedy="Leave --option reservation= or --option block= out.",
         )
-    listed = list_reservations(region)
-    choice = choose_named(id_, listed, spec, spec.instance or "", region.now())
+    reservations = list_reservations(region)
+    choice = choose_named(id_, reservations, spec, spec.instance or "", region.now())
     if choice.is_block != bool(options.block):
         raise SpecError(
             f"{id_} is a {'Capacity Block' if choice.is_block else 'capacity reservation'}.",

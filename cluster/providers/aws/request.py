@@ -88,8 +88,8 @@ def interfaces(
 
 def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
     pairs = {"Name": f"mpi.{tags.name}", **tags.as_dict}
-    listed = [{"Key": key, "Value": value} for key, value in pairs.items()]
-    return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
+    entries = [{"Key": key, "Value": value} for key, value in pairs.items()]
+    return [{"ResourceType": kind, "Tags": entries} for kind in kinds]
 
 
 def dry_runs(

@@ -113,10 +113,10 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         intent_file(cluster, self.name).unlink(missing_ok=True)
 
     def running(self, client: Project, selection: Selection) -> list[tuple[Tags, Instance]]:
-        listed = sorted(
+        rows = sorted(
             client.all("instances", filter=filter_of(selection)), key=lambda row: row.name
         )
-        tagged = ((parse_description(row.description), row) for row in listed)
+        tagged = ((parse_description(row.description), row) for row in rows)
         return [(tags, row) for tags, row in tagged if tags and is_of(selection, row.description)]
 
     def remote_cluster(
@@ -140,8 +140,8 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         self, client: Project, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Google lists as ended, or does not know any more."""
-        listed: tuple[Instance, ...] = client.all("instances", filter=filter_of(selection))
-        states = {str(row.id): row.status for row in listed}
+        rows: tuple[Instance, ...] = client.all("instances", filter=filter_of(selection))
+        states = {str(row.id): row.status for row in rows}
         ends = {}
         for machine in machines:
             zone, _, instance = machine.id.partition("/")

@@ -145,16 +145,16 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             self.deletion(self.client, self._selection).delete_networks(names)
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
-        listed: tuple[Instance, ...] = self.client.all(
+        answer: tuple[Instance, ...] = self.client.all(
             "instances", zone=site.zone, filter=filter_of(self._selection)
         )
-        rows = (row for row in listed if is_of(self._selection, row.description))
+        rows = (row for row in answer if is_of(self._selection, row.description))
         own_rows = (row for row in rows if row.name.rpartition("-")[0] == self._stem)
         machines = []
         for number, instance in enumerate(sorted(own_rows, key=lambda row: row.name)):
             view, state = instance_view(instance), instance.status
-            connected = bool(view.private and (view.public or not self.options.is_public))
-            ready = state == "RUNNING" and connected
+            is_connected = bool(view.private and (view.public or not self.options.is_public))
+            ready = state == "RUNNING" and is_connected
             machines.append(
                 ListedMachine(instance=instance, view=view, number=number, state=state, ready=ready)
             )

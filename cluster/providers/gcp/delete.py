@@ -85,8 +85,8 @@ def _may_bring(project: Project, call: journal.Requested) -> str:
     """Return the zone in which a call may still create machines; Google may not have it yet."""
     zone, _, request = call.token.partition("/")
     operations = project.all("zone_operations", zone=zone, filter=f"clientOperationId = {request}")
-    may_come = time.time() < call.at + listing_delay()
-    is_over = all(map(is_done, operations)) if operations else not may_come
+    is_pending = time.time() < call.at + listing_delay()
+    is_over = all(map(is_done, operations)) if operations else not is_pending
     return "" if is_over else zone
 
 
@@ -123,8 +123,8 @@ class GcpDeletion(Deletion[GcpResource]):
         *_, subnets, networks = OTHER_TYPES
 
         def remaining() -> list[GcpResource]:
-            listed = (*self._listed(subnets), *self._listed(networks))
-            return [resource for resource in listed if resource.name in names]
+            resources = (*self._listed(subnets), *self._listed(networks))
+            return [resource for resource in resources if resource.name in names]
 
         delete_until_gone(lambda: self._attempt(remaining()), self._place)
 
@@ -149,7 +149,7 @@ class GcpDeletion(Deletion[GcpResource]):
         """List resources by their tags, and those of the journal that have lost their labels."""
         filters = {"filter": filter_of(self._selection)} if type_.labelled else {}
         rows = self._project.all(type_.collection, **filters)
-        listed = [
+        resources = [
             resource
             for resource, row in [(_resource(type_, row), row) for row in rows]
             if is_of(self._selection, row.description)
@@ -159,8 +159,8 @@ class GcpDeletion(Deletion[GcpResource]):
             )
         ]
         if not type_.labelled:
-            return listed
-        listed_ids = {(resource.kind, resource.id) for resource in listed} | self._missing
+            return resources
+        listed_ids = {(resource.kind, resource.id) for resource in resources} | self._missing
         for zone, names in self._expected.machines.items():
             if missing := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
                 numbered = f'(name eq "{min(missing).rpartition("-")[0]}-.*")'
@@ -168,8 +168,8 @@ class GcpDeletion(Deletion[GcpResource]):
                 own_rows = [row for row in rows if row.name in missing and self._may_be_ours(row)]
                 absent = missing - {row.name for row in own_rows}
                 self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}
-                listed += [_resource(type_, row) for row in own_rows]
-        return listed
+                resources += [_resource(type_, row) for row in own_rows]
+        return resources
 
     def _may_be_ours(self, row: Message) -> bool:
         """Tell whether what has a name of ours is: its description names no other launch."""
@@ -179,10 +179,10 @@ class GcpDeletion(Deletion[GcpResource]):
     def _unlisted(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._project)
 
-    def _delete(self, listed: Sequence[GcpResource]) -> None:
-        if listed:
-            with ThreadPoolExecutor(min(AT_ONCE, len(listed))) as pool:
-                list(pool.map(self._delete_one, listed))
+    def _delete(self, resources: Sequence[GcpResource]) -> None:
+        if resources:
+            with ThreadPoolExecutor(min(AT_ONCE, len(resources))) as pool:
+                list(pool.map(self._delete_one, resources))
 
     def _delete_one(self, resource: GcpResource) -> None:
         key = resource.kind, resource.id

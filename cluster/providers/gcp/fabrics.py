@@ -93,10 +93,10 @@ def _existing(
 ) -> tuple[tuple[Nic, ...], tuple[str, ...]]:
     """Return an interface to each network of a name, or several for RDMA, and the zones."""
     networks = {network.name: network for network in project.all("networks")}
-    listed = project.all("subnetworks", region=region)
-    usable = (subnet for subnet in listed if subnet.ip_cidr_range)  # others have only IPv6
+    answer = project.all("subnetworks", region=region)
+    usable = (subnet for subnet in answer if subnet.ip_cidr_range)  # others have only IPv6
     subnets = sorted(usable, key=lambda subnet: subnet.name)
-    nics, ranges, able = [], [], zones
+    nics, ranges, places = [], [], zones
     for name in names:
         if name not in networks or name == login:
             raise SpecError(
@@ -104,14 +104,14 @@ def _existing(
                 remedy="See its networks: gcloud compute networks list",
             )
         profile = networks[name].network_profile.rpartition("/")[2]
-        able = tuple(zone for zone in able if profile in ("", f"{zone}-{fabric.profile}"))
+        places = tuple(zone for zone in places if profile in ("", f"{zone}-{fabric.profile}"))
         own_subnets = [subnet for subnet in subnets if subnet.network.rpartition("/")[2] == name]
         for subnet in own_subnets[: fabric.rdma if profile else 1]:
             nics.append(Nic(name, subnet.name, fabric.kind if profile else GVNIC))
             ranges.append(ip_network(subnet.ip_cidr_range))
     kinds = sorted(nic.kind for nic in nics)
     expected = [GVNIC] * fabric.networks + [fabric.kind] * fabric.rdma
-    if not able or kinds != expected or any(a.overlaps(b) for a, b in combinations(ranges, 2)):
+    if not places or kinds != expected or any(a.overlaps(b) for a, b in combinations(ranges, 2)):
         rdma = f"one with the profile {fabric.profile} of the zone and {fabric.rdma} subnets"
         raise SpecError(
             f"{', '.join(names)} cannot be the {fabric.name} networks in {', '.join(zones)}.",
@@ -119,7 +119,7 @@ def _existing(
             f"{f', and {rdma}' * bool(fabric.rdma)}; no two ranges of addresses may overlap.",
             remedy="Name others, or leave the option out: then they are made with the launch.",
         )
-    return tuple(sorted(nics, key=lambda nic: nic.kind)), able
+    return tuple(sorted(nics, key=lambda nic: nic.kind)), places
 
 
 def _zones_with(project: Project, fabric: GcpFabric, zones: tuple[str, ...]) -> tuple[str, ...]:
@@ -127,13 +127,13 @@ def _zones_with(project: Project, fabric: GcpFabric, zones: tuple[str, ...]) -> 
     if not fabric.profile:
         return zones
     profiles = {profile.name for profile in project.all("network_profiles")}
-    able = tuple(zone for zone in zones if f"{zone}-{fabric.profile}" in profiles)
-    if not able:
+    places = tuple(zone for zone in zones if f"{zone}-{fabric.profile}" in profiles)
+    if not places:
         raise SpecError(
             f"{', '.join(zones)} has no network profile {fabric.profile} for {fabric.name}.",
             remedy="Choose another --zone, or use --option fabric=0: one interface, for TCP.",
         )
-    return able
+    return places
 
 
 def line(instance: str, fabric: GcpFabric | None, existing: Sequence[Nic]) -> str:

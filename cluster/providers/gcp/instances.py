@@ -90,8 +90,8 @@ def _ends(kind: str) -> bool:
 
 
 def _is_later(operation: Operation, since: str) -> bool:
-    when = datetime.fromisoformat
-    return not since or (bool(operation.insert_time) and when(operation.insert_time) >= when(since))
+    read = datetime.fromisoformat
+    return not since or (bool(operation.insert_time) and read(operation.insert_time) >= read(since))
 
 
 def _words(operation: Operation) -> str:

@@ -77,7 +77,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     )
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
-    attached = requested.kind.type if requested and requested.kind.attached else ""
+    gpu_type = requested.kind.type if requested and requested.kind.attached else ""
     tcp_fabric = None if nics else fabric  # one without NICs of its own
     network = _network(project, region, options, has_fabric=tcp_fabric is not None)
     architecture = kind.architecture or INTEL
@@ -101,7 +101,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         fabrics.line(instance, fabric, nics),
         flex_start.line(queue, ttl),
         quota,
-        _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
+        _advice_line(project, region, instance, spec.hosts) if spec.spot and not gpu_type else "",
         check_policies(project, public=options.is_public),
         *notes,
         _end_line(ttl, options.reservation if ttl == ends else ""),
@@ -117,7 +117,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         subnet=options.subnet,
         image=image.self_link[image.self_link.index("projects/") :],
         disk=max(options.disk, image.disk_size_gb),
-        accelerator=attached,
+        accelerator=gpu_type,
         accelerators=requested.count if requested else 0,
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
@@ -136,8 +136,8 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
 
 def _end_line(ttl: float, reservation: str) -> str:
     """Say when the machines end, and what sets that: the end of a reservation, if one is named."""
-    because = f"at the latest: {reservation} ends then" if reservation else "(--ttl)"
-    return f"ends by itself {format_seconds(ttl)} after its start {because}"
+    reason = f"at the latest: {reservation} ends then" if reservation else "(--ttl)"
+    return f"ends by itself {format_seconds(ttl)} after its start {reason}"
 
 
 def _instance(spec: ClusterSpec, requested: RequestedAccelerators | None) -> str:
@@ -147,14 +147,14 @@ def _instance(spec: ClusterSpec, requested: RequestedAccelerators | None) -> str
                 "No instance type was given.", remedy="Such as: --instance c2-standard-60"
             )
         return spec.instance
-    usual = requested.machine
-    name = spec.instance or usual
-    if machine_types.family(name) != machine_types.family(usual) or not (
+    default = requested.machine
+    name = spec.instance or default
+    if machine_types.family(name) != machine_types.family(default) or not (
         requested.kind.attached or name in requested.kind.machines.values()
     ):
         raise SpecError(
             f"{name} cannot have --accelerator {spec.accelerator}.",
-            remedy=f"Leave --instance out, or use --instance {usual}",
+            remedy=f"Leave --instance out, or use --instance {default}",
         )
     return name
 
@@ -195,8 +195,8 @@ def _zones(
     offered: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
     offers = {_last(offer.zone): offer for offer in offered}
     if requested_gpus:
-        listed = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
-        available = {_last(offer.zone) for offer in listed}
+        rows = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
+        available = {_last(offer.zone) for offer in rows}
         offers = {zone: offer for zone, offer in offers.items() if zone in available}
     default = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
     first = spec.zone or default
@@ -222,14 +222,14 @@ def _check_kind(
     requested: RequestedAccelerators | None,
 ) -> None:
     if spec.placement and machine_types.family(kind.name) in machine_types.NOT_COMPACT:
-        instead = (
+        types = (
             "a2-highgpu-1g: --accelerator a100:1" if requested else ", ".join(machine_types.COMPACT)
         )
         raise SpecError(
             f"{kind.name} cannot be placed close together.",
             means="Google has no compact placement for the family "
             f"{machine_types.family(kind.name)}.",
-            remedy=f"Without --placement, or with one of: {instead}",
+            remedy=f"Without --placement, or with one of: {types}",
         )
     if options.threads_per_core == 2 and machine_types.family(kind.name) in ("t2a", "t2d"):  # noqa: PLR2004
         raise SpecError(
@@ -417,9 +417,9 @@ def choose_image(
         image = max(current, key=lambda image: image.creation_timestamp)
     else:
         image = _newest(project, UBUNTU, FAMILIES[architecture])
-    if (made_for := image.architecture or INTEL) != architecture:
+    if (target := image.architecture or INTEL) != architecture:
         raise SpecError(
-            f"The image {image.name} is for {made_for} machines, not {architecture}.",
+            f"The image {image.name} is for {target} machines, not {architecture}.",
             remedy="Leave --image out, or choose one that fits.",
         )
     return image
@@ -585,15 +585,15 @@ def check_quotas(
     if spec.placement:
         needs.append(Need(metric="AFFINITY_GROUPS", count=1))
     needs.append(Need(metric="INSTANCES", count=spec.hosts))
-    all_over = _limits(project, "") if gpus or fabric else {}
+    totals = _limits(project, "") if gpus or fabric else {}
     demands = []
     for need in needs:
-        quotas = all_over if need.everywhere else limits
+        quotas = totals if need.everywhere else limits
         if need.metric in quotas:
             demands.append(_demand(need, quotas[need.metric], region))
-    if fabric and NETWORKS in all_over:
+    if fabric and NETWORKS in totals:
         count = fabric.networks + bool(fabric.rdma)
-        _demand(Need(metric=NETWORKS, count=count, everywhere=True), all_over[NETWORKS], region)
+        _demand(Need(metric=NETWORKS, count=count, everywhere=True), totals[NETWORKS], region)
     first = needs[0]
     line = f"quota: {first.count} {first.metric} needed"
     if first.metric not in limits:

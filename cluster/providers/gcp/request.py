@@ -104,14 +104,14 @@ def affinity(offer: GcpOffer) -> dict[str, Any]:
 
 def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
     # Machines with one of these properties have no live migration.
-    fixed = bool(offer.gpus) or spec.spot or spec.placement or offer.is_bound
-    fixed = fixed or machine_types.family(offer.instance) in machine_types.FIXED
-    queued = "FLEX_START" if offer.queue else "STANDARD"
-    usual = "RESERVATION_BOUND" if offer.is_bound else queued
+    is_fixed = bool(offer.gpus) or spec.spot or spec.placement or offer.is_bound
+    is_fixed = is_fixed or machine_types.family(offer.instance) in machine_types.FIXED
+    model = "FLEX_START" if offer.queue else "STANDARD"
+    default = "RESERVATION_BOUND" if offer.is_bound else model
     return {
         "automatic_restart": False,
-        "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",
-        "provisioning_model": "SPOT" if spec.spot else usual,
+        "on_host_maintenance": "TERMINATE" if is_fixed else "MIGRATE",
+        "provisioning_model": "SPOT" if spec.spot else default,
         "max_run_duration": {"seconds": round(offer.ttl)},
         "instance_termination_action": "DELETE",
     }

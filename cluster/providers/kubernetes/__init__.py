@@ -236,11 +236,11 @@ class KubernetesProvider(
         pods = (parse_pod(machine.id)[0] for machine in machines)
         targets = tuple(api.pod(name).spec.node_name for name in pods)
         new = [name for name in dict.fromkeys(targets) if not nodes[name].spec.unschedulable]
-        marked = [name for name, node in nodes.items() if RUN in node.metadata.annotations]
+        names = [name for name, node in nodes.items() if RUN in node.metadata.annotations]
         most = max(1, int(share * len(nodes)))
-        if len({*new, *marked}) > most:
+        if len({*new, *names}) > most:
             raise SpecError(
-                f"{len(new)} node(s) would be cordoned beside {len(marked)} that have our mark; "
+                f"{len(new)} node(s) would be cordoned beside {len(names)} that have our mark; "
                 f"{share:.0%} of the {len(nodes)} nodes are {most}.",
                 means="None was cordoned.",
                 remedy="Allow more: --at-most 25%; or cordon some by hand: kubectl cordon NODE",
@@ -251,10 +251,10 @@ class KubernetesProvider(
 
     def uncordon(self, machines: tuple[Machine, ...], run: str) -> tuple[str, ...]:
         api = _api_of(machines)
-        marked = [node for node in api.nodes() if node.metadata.annotations.get(RUN) == run]
-        for node in marked:
+        nodes = [node for node in api.nodes() if node.metadata.annotations.get(RUN) == run]
+        for node in nodes:
             _patch(api, node, unschedulable=None, marks={RUN: None, REASON: None})
-        return tuple(node.metadata.name for node in marked)
+        return tuple(node.metadata.name for node in nodes)
 
     def sharing_options(self, spec: ClusterSpec) -> dict[str, str]:
         return {"share": spec.name}

@@ -58,9 +58,9 @@ class Api(msgspec.Struct, frozen=True):
 
     def nodes_of(self, pods: Sequence[Object]) -> tuple[Object, ...]:
         """Return the nodes of pods; without labels if they may not be listed."""
-        listed = {n.metadata.name: n for n in self.list_if_allowed("/api/v1/nodes") or ()}
+        nodes = {n.metadata.name: n for n in self.list_if_allowed("/api/v1/nodes") or ()}
         names = [pod.spec.node_name for pod in pods]
-        return tuple(listed.get(n) or Object(metadata=Metadata(name=n)) for n in names)
+        return tuple(nodes.get(n) or Object(metadata=Metadata(name=n)) for n in names)
 
     def events(self, name: str) -> tuple[Object, ...]:
         """List the events of an object, the oldest first; none if they may not be read."""
@@ -161,9 +161,9 @@ def choose(namespace: str, context: str) -> Namespace:
 
     The context is written down: another `kubectl config use-context` must not move a teardown.
     """
-    inside = TOKEN_FOLDER / "namespace"
-    if not context and inside.exists():
-        return Namespace(name=namespace or inside.read_text().strip())
+    file = TOKEN_FOLDER / "namespace"
+    if not context and file.exists():
+        return Namespace(name=namespace or file.read_text().strip())
     view = ["kubectl", "config", "view", "--minify", *([f"--context={context}"] if context else ())]
     lines = run((*view, "--output=jsonpath={.current-context}{'\\n'}{..namespace}"))[0].split("\n")
     return Namespace(name=namespace or lines[1] or "default", context=lines[0])

@@ -136,5 +136,5 @@ def _try_job(api: Api, options: Mapping[str, str]) -> None:
 def _pulled(api: Api, image: str) -> str:
     """Say which nodes have pulled an image; empty if none is known to, which proves nothing."""
     nodes = api.list_if_allowed("/api/v1/nodes") if image else ()
-    having = [node for node in nodes or () if node.status.has_image(image)]
-    return f"{len(having)} of {len(nodes or ())} nodes have pulled it" if having else ""
+    holders = [node for node in nodes or () if node.status.has_image(image)]
+    return f"{len(holders)} of {len(nodes or ())} nodes have pulled it" if holders else ""

@@ -95,8 +95,8 @@ def _why_unfit(
         return "is not ready"
     if node.spec.unschedulable:
         return "is cordoned"
-    hard = (taint.key for taint in node.spec.taints if taint.effect != "PreferNoSchedule")
-    for key in set(hard) - set(options.tolerate.split(",")):
+    keys = (taint.key for taint in node.spec.taints if taint.effect != "PreferNoSchedule")
+    for key in set(keys) - set(options.tolerate.split(",")):
         return f"is reserved by the taint {key} (--option tolerate={key})"
     for key, value in options.selector.items() - node.metadata.labels.items():
         return f"lacks the label {key}={value}"

@@ -86,7 +86,7 @@ def _why_missing(api: Api, mark: objects.JobMark) -> str:
         raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {reason}.")
     if job.spec.suspend:
         return queue_state(api, job)
-    refused = [event.message for event in api.events(mark.job) if event.reason == "FailedCreate"]
-    if refused and not isinstance(error := refusal(refused[-1]), Passing):
+    messages = [event.message for event in api.events(mark.job) if event.reason == "FailedCreate"]
+    if messages and not isinstance(error := refusal(messages[-1]), Passing):
         raise error
     return "its Job creates it"

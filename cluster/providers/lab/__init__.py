@@ -111,8 +111,8 @@ class LabProvider(
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         options = "".join(f" --option {shlex.quote(f'{k}={v}')}" for k, v in spec.options.items())
-        again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}{options}"
-        return f"Make the lab again: cluster down {spec.name}; {again}"
+        command = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}{options}"
+        return f"Make the lab again: cluster down {spec.name}; {command}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
         processes = processes_of(name)
@@ -202,17 +202,17 @@ def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> No
         for part in ("upper", "work", "root"):
             (host / part).mkdir(parents=True)
         keys.append(upper_of(files, number, options).folder("/etc/ssh") / "cluster_host_key")
-    making = [
+    processes = [
         subprocess.Popen(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)])
         for key in keys
     ]
-    if any(process.wait() for process in making):
+    if any(process.wait() for process in processes):
         raise ProvisionError("ssh-keygen could not make the keys of the lab.")
-    hidden = private() if options.root == "/" else []
+    folders = private() if options.root == "/" else []
     munge_key = secrets.token_hex(64)
     for number in range(hosts):
         upper = upper_of(files, number, options)
-        for path in hidden:
+        for path in folders:
             upper.empty(path)
         upper.write("/etc/ssh/cluster_config", SSHD_CONFIG)
         upper.write("/etc/ssh/cluster_authorized_keys", text_of(files.folder / "key.pub"))
@@ -230,7 +230,7 @@ def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> No
 def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple[Machine, ...]:
     numbers = [str(number) for number in range(spec.hosts)]
     with (files.folder / "log").open("wb") as log:
-        starting = subprocess.Popen(
+        process = subprocess.Popen(
             ["sh", "-c", START, str(files.folder / "init"), files.name, *numbers, "switch"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -238,10 +238,10 @@ def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple
             start_new_session=True,
             env=network.tool_environment(),
         )
-    with starting:
-        output = _words(starting)
-        everybody = [*numbers, "switch"]  # each prints "made"; `START` prints its process id
-        words = _hear(output, files, [*everybody, *everybody])
+    with process:
+        output = _words(process)
+        parts = [*numbers, "switch"]  # each prints "made"; `START` prints its process id
+        words = _hear(output, files, [*parts, *parts])
         pids = {number: int(word) for number, word in words if word.isdigit()}
         room = network.join(pids, options)
         machines = tuple(_machine(files, spec, n, room, options) for n in range(spec.hosts))
@@ -257,15 +257,15 @@ def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple
             for number in range(len(machines)):
                 upper_of(files, number, options).write(SETTINGS, text)
         (files.folder / "linked").touch()
-        if starting.stdin:
-            starting.stdin.close()
+        if process.stdin:
+            process.stdin.close()
         list(_hear(output, files, numbers))
     return machines
 
 
-def _words(starting: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
+def _words(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
     """Read what the hosts print while they start: on each line the host's number and a word."""
-    stream, rest = starting.stdout, b""
+    stream, rest = process.stdout, b""
     deadline = time.monotonic() + READY_WITHIN
     while stream and select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
         if not (chunk := os.read(stream.fileno(), 1 << 16)):

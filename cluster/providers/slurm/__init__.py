@@ -259,8 +259,8 @@ class SlurmProvider(
         more = "".join(
             f" --option {shlex.quote(f'{k}={v}')}" for k, v in {**options, "exclude": out}.items()
         )
-        again = f"cluster up {spec.name} --provider slurm --hosts {spec.hosts}{more}"
-        return f"Ask for other nodes: cluster down {spec.name}; {again}"
+        command = f"cluster up {spec.name} --provider slurm --hosts {spec.hosts}{more}"
+        return f"Ask for other nodes: cluster down {spec.name}; {command}"
 
     @classmethod
     def has_region(cls, text: str) -> bool:

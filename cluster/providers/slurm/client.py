@@ -163,14 +163,14 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
     """Return the hosts of a laboratory with Slurm (SpecError: it is none)."""
     entries = journal.for_cluster(name).entries()
     specs = [entry.spec for entry in entries if isinstance(entry, journal.Intended)]
-    created = [entry.machines for entry in entries if isinstance(entry, journal.Created)]
+    groups = [entry.machines for entry in entries if isinstance(entry, journal.Created)]
     with_slurm = specs and specs[-1].provider == "lab" and specs[-1].options.get("slurm")
-    if not with_slurm or not created:
+    if not with_slurm or not groups:
         raise SpecError(
             f"There is no laboratory {name!r} with Slurm.",
             remedy=f"Make one: cluster up {name} --provider lab --hosts 4 --option slurm=1",
         )
-    return created[-1]
+    return groups[-1]
 
 
 def _text(stream: str | bytes | None) -> str:

@@ -209,9 +209,9 @@ def words_on_node(node: SlurmNode) -> str:
     """
     reason = [FLAGS.get(flag, flag) for flag in node.flags]
     reason += [node.reason] if node.reason else []
-    noticed = node.state in LOST or bool(reason)
-    yet = "" if noticed else "still "
-    return f"Slurm {yet}calls {node.name} {node.state}{': ' if reason else ''}{'; '.join(reason)}"
+    is_noticed = node.state in LOST or bool(reason)
+    word = "" if is_noticed else "still "
+    return f"Slurm {word}calls {node.name} {node.state}{': ' if reason else ''}{'; '.join(reason)}"
 
 
 class Partition(Value, frozen=True, kw_only=True):

@@ -128,7 +128,7 @@ class HostInstaller:
 
     def _do(self, pending: list[PendingStep], probe: HostProbe) -> None:
         self._push(pending, probe)
-        script = steps.BEGIN + "".join(todo.script for todo in pending)
+        script = steps.BEGIN + "".join(item.script for item in pending)
         self._log.write(f"\n{script}")
         self._run(script, [self._machine.folder, self._installation.token], STEP_TIMEOUT)
 
@@ -201,8 +201,8 @@ class HostInstaller:
         self._begin("push")
         try:
             with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as staging:
-                for todo in pending:
-                    self._lay_out(todo.step, probe, Path(staging, todo.place))
+                for item in pending:
+                    self._lay_out(item.step, probe, Path(staging, item.place))
                 remote_folder = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
                 self._shell.put(Path(staging), remote_folder)
         except LargeDownload:

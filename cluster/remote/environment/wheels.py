@@ -85,8 +85,8 @@ def fetch(
     """
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
-    described = (*requirements, *(("and what they need",) if with_dependencies else ()))
-    digest = hashlib.blake2s("\n".join(described).encode(), digest_size=4).hexdigest()
+    names = (*requirements, *(("and what they need",) if with_dependencies else ()))
+    digest = hashlib.blake2s("\n".join(names).encode(), digest_size=4).hexdigest()
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
     folder = cache_folder() / "wheels" / "-".join(words)
     from filelock import FileLock  # noqa: PLC0415 - slow to import
@@ -124,8 +124,8 @@ def _writing_cache(folder: Path) -> Iterator[None]:
 
 def check_size(target: Target, requirements: tuple[str, ...]) -> None:
     """Refuse libraries that are a large download for a kind of host (LargeDownload)."""
-    with tempfile.TemporaryDirectory() as nowhere:
-        options = (*_options(target), "--target", nowhere)
+    with tempfile.TemporaryDirectory() as folder:
+        options = (*_options(target), "--target", folder)
         check_download(options, requirements, DOWNLOAD_TIMEOUT)
 
 

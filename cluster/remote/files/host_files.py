@@ -128,14 +128,14 @@ def send_by_rsync(machine: Machine, top: Path, names: Sequence[str], to: str) ->
     ssh = shlex.join(["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", *options])
     place = f"[{host}]:{to}/" if ":" in host else f"{host}:{to}/"
     shell = plugins.find(Shell, "local")()
-    with tempfile.NamedTemporaryFile() as listed:
-        listed.write(os.fsencode("\0".join(names)))
-        listed.flush()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(os.fsencode("\0".join(names)))
+        file.flush()
         result = shell.run(
             [
                 *("rsync", "--times", "--perms", "--compress", "--stats", "--no-human-readable"),
                 *("--ignore-times", "--protect-args", f"--timeout={SILENCE}", f"--rsh={ssh}"),
-                *("--from0", f"--files-from={listed.name}", f"{top}/", place),
+                *("--from0", f"--files-from={file.name}", f"{top}/", place),
             ]
         )
     match = SENT.search(result.stdout)

@@ -105,10 +105,10 @@ def _identify(name: str, shell: Shell) -> tuple[str, str, bool]:
 
 def pull_names(shell: Shell, ssh: str, folder: str, names: Sequence[str]) -> None:
     """Copy files of a folder from another host, which `ssh` leads to; nothing is there half."""
-    listed = shlex.quote(write_list(shell, "\0".join(names)))
+    file = shlex.quote(write_list(shell, "\0".join(names)))
     tar = f"exec tar -C {shlex.quote(folder)} -cf - --format=gnu --null --no-unquote "
-    source = f"base64 -d < {listed} | {ssh} {shlex.quote(f'{tar} --no-recursion -T -')}"
-    _pull(shell, folder, f"{folder_script(folder, source)}; end=$?; rm -f -- {listed}; exit $end")
+    source = f"base64 -d < {file} | {ssh} {shlex.quote(f'{tar} --no-recursion -T -')}"
+    _pull(shell, folder, f"{folder_script(folder, source)}; end=$?; rm -f -- {file}; exit $end")
 
 
 def _pull(shell: Shell, to: str, script: str) -> None:
@@ -146,7 +146,7 @@ def _weigh(path: Path) -> tuple[int, list[str]]:
         return path.stat().st_size, []
     size, names = 0, []
     for folder, folders, files in os.walk(path):
-        inside = Path(folder).relative_to(path)
-        names += [str(inside / name) for name in (*folders, *files)]
+        prefix = Path(folder).relative_to(path)
+        names += [str(prefix / name) for name in (*folders, *files)]
         size += sum((Path(folder) / name).lstat().st_size for name in files)
     return size, names

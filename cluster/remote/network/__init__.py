@@ -23,8 +23,8 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     that of docker0, is never used; two names for one machine are refused.
     """
     _refuse_same_machine(machines, facts)
-    claimed = Counter(i.address for fact in facts for i in fact.interfaces)
-    tables = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
+    counts = Counter(i.address for fact in facts for i in fact.interfaces)
+    tables = [{i.address: i for i in f.interfaces if counts[i.address] == 1} for f in facts]
     by_network = [{i.network: i for i in reversed(interfaces.values())} for interfaces in tables]
     for targets in ([m.address for m in machines], [f.reached for f in facts]):
         if all(address in interfaces for address, interfaces in zip(targets, tables, strict=True)):
@@ -70,8 +70,8 @@ def _network(interfaces: list[Interface]) -> CommonNetwork:
         # the smallest network that holds all: a router forwards the packets of a /32 address
         numbers = [int(IPv4Address(address)) for address in addresses]
         prefix = SINGLE - (min(numbers) ^ max(numbers)).bit_length()
-        around = IPv4Network((min(numbers), prefix), strict=False)
-        return CommonNetwork(addresses=addresses, networks=(str(around),))
+        network = IPv4Network((min(numbers), prefix), strict=False)
+        return CommonNetwork(addresses=addresses, networks=(str(network),))
     return CommonNetwork(
         addresses=addresses,
         networks=tuple(dict.fromkeys(interface.network for interface in interfaces)),

@@ -102,10 +102,10 @@ class Forward:
             return
         ends = {near, far}
         self._streams |= ends
-        back = threading.Thread(target=_carry, args=(far, near), daemon=True)
-        back.start()
+        thread = threading.Thread(target=_carry, args=(far, near), daemon=True)
+        thread.start()
         _carry(near, far)
-        back.join()
+        thread.join()
         self._streams -= ends
         for end in ends:
             end.close()

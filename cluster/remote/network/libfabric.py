@@ -83,8 +83,8 @@ def notes(provider: str, settings: Mapping[str, str]) -> tuple[Note, ...]:
     """Return the notes on what carried a run's messages; none for a cluster with TCP only."""
     if not provider:
         return ()
-    instead = {k: settings[k] for k, v in variables(provider).items() if settings.get(k, v) != v}
-    if instead:
-        words = " ".join(f"{name}={value}" for name, value in instead.items())
+    changes = {k: settings[k] for k, v in variables(provider).items() if settings.get(k, v) != v}
+    if changes:
+        words = " ".join(f"{name}={value}" for name, value in changes.items())
         return (Note("tcp_instead", (words, provider)),)
     return (Note("proven_provider", (provider,)),)

@@ -83,11 +83,11 @@ def open_mesh(
     alone = len(silent) == len(hosts) - 1
     if silent and (needs_every_host or alone):
         peers = "any other host" if alone else "every other host"
-        blocked = f"A firewall may be around {first}, or" if alone else "A firewall may"
+        guess = f"A firewall may be around {first}, or" if alone else "A firewall may"
         failed = "; ".join(f"{name} {message}" for name, message in silent.items())
         raise ShellError(
             f"{first} cannot reach {peers}: {failed}",
-            means=f"Nothing could be started there. {blocked} stand between them.",
+            means=f"Nothing could be started there. {guess} stand between them.",
             remedy=f"Try it there: ssh -v -F {config} {hosts[next(iter(silent))].address}",
         )
     reached = {name: host for name, host in hosts.items() if name not in silent}

@@ -116,7 +116,7 @@ class MpiJob:
         self._tmux = tmux_on(machine.name, self._shell)
 
     def start(
-        self, text: str, files: Mapping[str, str], copied: Path | None = None, by: str = ""
+        self, text: str, files: Mapping[str, str], copied: Path | None = None, caller: str = ""
     ) -> None:
         """Start the script in a detached session; the folder `copied` is copied into the job's.
 
@@ -141,7 +141,7 @@ class MpiJob:
         if all(is_done is True for is_done in try_each(self._shells, make).values()):
             self._shell.write("", f"{folder}/scratch")
         self._shell.write(text, f"{folder}/job.sh", mode=0o755)
-        self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"], by)
+        self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"], caller)
 
     def clean(self) -> None:
         """Remove what MPI left in shared memory, on all hosts that can be reached."""

@@ -37,8 +37,8 @@ def end_leftovers(shell: Shell, value: str, mark: str = MARK) -> Leftovers:
     result = shell.run(["/bin/sh", "-c", END, "sh", f"{mark}={value}"], timeout=TIMEOUT)
     processes = tuple(line.strip() for line in result.stdout.splitlines())
     if result.status == 0:
-        spared = processes[-1:] == (SPARED,)
-        return Leftovers(running=processes[:-1]) if spared else Leftovers(ended=processes)
+        is_spared = processes[-1:] == (SPARED,)
+        return Leftovers(running=processes[:-1]) if is_spared else Leftovers(ended=processes)
     if result.status == CANNOT_LOOK:
         raise ShellError(
             "Processes that were left on the host cannot be looked for.",

@@ -72,7 +72,7 @@ class Tmux:
             raise missing_tmux_error(self._host)
         return result
 
-    def start(self, session: str, folder: str, argv: Sequence[str], by: str = "") -> None:
+    def start(self, session: str, folder: str, argv: Sequence[str], caller: str = "") -> None:
         """Run a command of at least two words in a new session, which stays when the command ends.
 
         tmux would pass a single word to a shell. ShellError: the session could not be started.
@@ -87,7 +87,7 @@ class Tmux:
             # No last line of tmux, which would scroll the first away; -q: older versions lack it.
             *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
             *("set-option", "-t", target, MARK, _as_word(folder), ";"),
-            *("set-option", "-t", target, BY, _as_word(by)),
+            *("set-option", "-t", target, BY, _as_word(caller)),
         )
         result = self._try(*words)
         for _ in range(RETRIES):

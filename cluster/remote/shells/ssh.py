@@ -53,7 +53,7 @@ class SshShell(RemoteShell):
 
     def begin(self, label: str, line: str, *, reads: bool = False) -> SshCommand:
         """Start a command line on the host, on a new connection if the old one is dead."""
-        for again in (True, False):
+        for is_first in (True, False):
             way = self._way()
             try:
                 channel = way[-1].open_session(WINDOW, PACKET, connection.CONNECT_TIMEOUT)
@@ -66,7 +66,7 @@ class SshShell(RemoteShell):
                 ) from error
             except BROKEN as error:
                 self.close()
-                if not again:
+                if not is_first:
                     raise self._connection_error(label, way) from error
         try:
             channel.exec_command(line)

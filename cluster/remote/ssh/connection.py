@@ -134,13 +134,13 @@ def open_hop(
     except AuthFailure as error:
         results = [outcome.result for outcome in error.result]
         reason = str(results[-1]) if results else "there is no key to show"
-        late = "timeout" in reason.lower()
+        is_late = "timeout" in reason.lower()
         locked = "".join(f"{f} is locked by a passphrase: ssh-add {f}\n" for f in identity.locked)
         raise Unreachable(
             f"{place} does not accept the login: {reason.rstrip('.')}.",
             state="authentication",
-            transient=late,
-            means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",
+            transient=is_late,
+            means=STATES["authentication"] if is_late else f"{len(results)} key(s) were shown.",
             remedy=f"{locked}Try it by hand: ssh -v {place.partition(' ')[0]}",
         ) from error
     except (OSError, EOFError, paramiko.SSHException) as error:
@@ -183,8 +183,8 @@ def close(chain: Sequence[fabric.Connection]) -> None:
 
 def _translated(error: Exception, place: str, state: str) -> Unreachable:
     reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-    waited = str(error) == NO_BANNER and isinstance(error.__context__, TimeoutError)
-    if waited or str(error) == NEVER_BEGAN:
+    is_late = str(error) == NO_BANNER and isinstance(error.__context__, TimeoutError)
+    if is_late or str(error) == NEVER_BEGAN:
         reason = f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
     match error:
         case socket.gaierror():
@@ -415,10 +415,10 @@ def _known_hosts_files(connection: fabric.Connection, access: Access, *, target:
         return cluster_files
     settings = connection.ssh_config
     user_files = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
-    all_of_us = settings.get(
+    system_files = settings.get(
         "globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
     )
-    files = [*shlex.split(user_files), *shlex.split(all_of_us)]
+    files = [*shlex.split(user_files), *shlex.split(system_files)]
     return cluster_files + [str(Path(file).expanduser()) for file in files]
 
 

@@ -59,8 +59,8 @@ def _is_one_of(names: str, name: str) -> bool:
 def _fits(pattern: str, name: str) -> bool:
     if "*" not in pattern and "?" not in pattern:
         return pattern == name
-    spelled = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.fullmatch(spelled, name) is not None
+    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(expression, name) is not None
 
 
 def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
@@ -80,7 +80,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
         if key.lower() in ("host", "match"):
             line = section = _within(outer, line)  # noqa: PLW2901 - it replaces the line
         if key.lower() == "include" and depth < DEEPEST:
-            text += [settings(included, section, depth + 1) for included in _included(value, path)]
+            text += [settings(file, section, depth + 1) for file in _included(value, path)]
             text.append(section)
         else:
             text.append(line)
