@@ -126,7 +126,7 @@ def _stat(pid: int) -> list[str]:
 
 def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> hang.Snapshot:
     proc = Path(f"/proc/{rank.pid}")
-    opened: list[str] = []
+    paths: list[str] = []
     full: list[str] = []
     for link in (proc / "fd").glob("*"):
         with contextlib.suppress(OSError, ValueError):
@@ -134,7 +134,7 @@ def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> hang.Snapshot:
             if not path.startswith("/") or path.startswith(SEEN) or f"/{STACKS}/" in path:
                 continue
             writes = int(read_text(proc / "fdinfo" / link.name).split()[3], 8) & os.O_ACCMODE
-            opened.append(path)
+            paths.append(path)
             room = os.statvfs(path)
             if writes and room.f_blocks and not room.f_bavail:
                 full.append(path)
@@ -152,7 +152,7 @@ def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> hang.Snapshot:
             line.split()[-1].partition("+")[0]
             for line in read_text(proc / "stack").splitlines()[:MOST_LEVELS]
         ),
-        files=tuple(opened[:MOST_FILES]),
+        files=tuple(paths[:MOST_FILES]),
         full=tuple(full),
     )
 
@@ -233,9 +233,9 @@ def _inspected(rank: _FoundRank) -> list[hang.DumpFile]:
             start = max(0, link.stat().st_size - LATEST)
             file.seek(start)
             content = file.read(LATEST)
-            whole = content.partition(b"\n")[2] if start else content
+            lines = content.partition(b"\n")[2] if start else content
             mtime = link.stat().st_mtime
-            return [hang.DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=whole, at=mtime)]
+            return [hang.DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=lines, at=mtime)]
     return []
 
 
@@ -296,8 +296,8 @@ def _native(rank: _FoundRank) -> list[hang.DumpFile]:
 
 def _mapped_file(pid: int, address: int) -> str:
     for line in read_text(Path(f"/proc/{pid}/maps")).splitlines():
-        begin, _, rest = line.partition("-")
-        if int(begin, 16) <= address < int(rest.partition(" ")[0], 16):
+        start, _, rest = line.partition("-")
+        if int(start, 16) <= address < int(rest.partition(" ")[0], 16):
             return (line.split(maxsplit=5)[5:] or ["?"])[0]
     return "?"
 

@@ -77,11 +77,11 @@ def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
 
     Several with hyper-threading; empty if the kernel does not report which share a core.
     """
-    usable = os.sched_getaffinity(0)
-    siblings = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in usable}
+    processors = os.sched_getaffinity(0)
+    siblings = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in processors}
     if "" in siblings:
         return ()
-    return tuple(sorted(tuple(sorted(usable & parse_cpu_list(text))) for text in siblings))
+    return tuple(sorted(tuple(sorted(processors & parse_cpu_list(text))) for text in siblings))
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
@@ -119,10 +119,10 @@ def _endpoint(text: str) -> str:
     address, _, port = text.partition(":")
     raw = bytes.fromhex(address)
     words = (raw[start : start + WORD] for start in range(0, len(raw), WORD))
-    whole = b"".join(int.from_bytes(word).to_bytes(WORD, sys.byteorder) for word in words)
-    if len(whole) == WORD:
-        return f"{IPv4Address(whole)}:{int(port, 16)}"
-    six = IPv6Address(whole)
+    data = b"".join(int.from_bytes(word).to_bytes(WORD, sys.byteorder) for word in words)
+    if len(data) == WORD:
+        return f"{IPv4Address(data)}:{int(port, 16)}"
+    six = IPv6Address(data)
     return f"{six.ipv4_mapped or f'[{six}]'}:{int(port, 16)}"
 
 

@@ -77,8 +77,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _record(folder: Path, end: TaskEnd) -> None:
-    dropped = min(_parts(folder), default=0)
-    end = msgspec.structs.replace(end, at=time.time(), dropped=dropped)
+    size = min(_parts(folder), default=0)
+    end = msgspec.structs.replace(end, at=time.time(), dropped=size)
     data = msgspec.json.encode(end).ljust(RESERVED)
     with (folder / END).open("r+b") as file:
         file.write(data)
@@ -186,10 +186,10 @@ def _parts(folder: Path) -> list[int]:
 def _read_output(folder: Path, offset: int) -> tuple[int, bytes]:
     """Read whole lines of the output; return where they begin, later if a part has gone."""
     parts = _parts(folder)
-    begin = max((part for part in parts if part <= offset), default=min(parts, default=offset))
-    offset = max(offset, begin)
-    with contextlib.suppress(FileNotFoundError), _part(folder, begin).open("rb") as file:
-        file.seek(offset - begin)
+    start = max((part for part in parts if part <= offset), default=min(parts, default=offset))
+    offset = max(offset, start)
+    with contextlib.suppress(FileNotFoundError), _part(folder, start).open("rb") as file:
+        file.seek(offset - start)
         piece = file.read(LONGEST)
         return offset, piece[: piece.rfind(b"\n") + 1] or (piece + file.readline())
     return offset, b""
@@ -318,9 +318,9 @@ def _name(pid: int) -> str:
 def _find_tree(pids: set[int]) -> set[int]:
     """Return processes with all their descendants, without zombies."""
     pids_: set[int] = set()
-    waiting = set(pids)
-    while waiting:
-        pid = waiting.pop()
+    queue = set(pids)
+    while queue:
+        pid = queue.pop()
         if pid in pids_ or read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] in (
             [],
             ["Z"],
@@ -328,7 +328,7 @@ def _find_tree(pids: set[int]) -> set[int]:
             continue
         pids_.add(pid)
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            waiting |= {int(child) for child in read_text(children).split()}
+            queue |= {int(child) for child in read_text(children).split()}
     return pids_
 
 
@@ -430,10 +430,10 @@ def follow_task(folder: Path, offset: int, *, to_end: bool = True) -> None:
     while True:
         state = task_state(folder)
         while (output := _read_output(folder, offset))[1]:
-            begin, piece = output
-            text, end = piece.decode(errors="replace"), begin + len(piece)
-            dropped = begin - offset
-            print_event(TaskOutput(text=text, end=end, now=time.time(), dropped=dropped))
+            start, piece = output
+            text, end = piece.decode(errors="replace"), start + len(piece)
+            gap = start - offset
+            print_event(TaskOutput(text=text, end=end, now=time.time(), dropped=gap))
             offset = end
         if state.end is not None or not to_end:
             print_event(state)

@@ -71,7 +71,7 @@ class SshProvider(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         options = decoders.convert(spec.options, SshOptions)
-        pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
+        file = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name=spec.machine_name(number),
@@ -80,7 +80,7 @@ class SshProvider(
                 shell="ssh",
                 folder=f".cluster-{spec.name}",
                 bin=options.bin or f".cluster-{spec.name}/env/bin",
-                access=msgspec.structs.replace(access, known_hosts=pinned, pin=bool(pinned)),
+                access=msgspec.structs.replace(access, known_hosts=file, pin=bool(file)),
             )
             for number, access in enumerate(_parse_hosts(options)[: spec.hosts])
         )

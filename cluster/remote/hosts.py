@@ -89,8 +89,8 @@ class Hosts:
         return self._machines()
 
     def shells(self) -> dict[str, Shell]:
-        present = (m for m in distinct(self.machines) if m.name not in self.absent)
-        return {machine.name: self.shell(machine) for machine in present}
+        machines = (m for m in distinct(self.machines) if m.name not in self.absent)
+        return {machine.name: self.shell(machine) for machine in machines}
 
     def leave_out_dead(self, seconds: float | None) -> None:
         """Leave out hosts that do not answer in time (Unreachable: the first); None ends that."""

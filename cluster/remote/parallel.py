@@ -214,14 +214,14 @@ class _Attempts:
 
     def _timeout(self, name: str) -> Timeout:
         error = self.last[name]
-        late = Timeout(
+        timeout = Timeout(
             f"{name} is not reachable: {error.what}",
             means=error.means,
             remedy=error.remedy,
             host=name,
         )
-        late.__cause__ = error
-        return late
+        timeout.__cause__ = error
+        return timeout
 
 
 @contextlib.contextmanager

@@ -193,8 +193,8 @@ class RemoteShell(Shell):
                 raise self._not_copied(path, reason)
             check()
 
-    def _not_copied(self, path: str, why: str) -> ShellError:
-        return _failed("copied", f"{path} of {self.host}", why)
+    def _not_copied(self, path: str, reason: str) -> ShellError:
+        return _failed("copied", f"{path} of {self.host}", reason)
 
     def exists(self, path: str) -> bool:
         return self.run(["test", "-e", path]).status == 0
@@ -280,8 +280,8 @@ def _mode(text: str) -> int:
     return int(text, 8) & 0o777
 
 
-def _failed(action: str, path: str, why: str) -> ShellError:
-    return ShellError(f"{path} could not be {action}: {why}")
+def _failed(action: str, path: str, reason: str) -> ShellError:
+    return ShellError(f"{path} could not be {action}: {reason}")
 
 
 def _line(argv: Sequence[str], timeout: float | None) -> str:

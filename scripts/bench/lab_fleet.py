@@ -104,9 +104,9 @@ def _fault(lab: Cluster, kind: str, chance: random.Random) -> Planted:
     heal, part = partial(alter, machine, "heal"), f"host:{host}"
     if kind in SCRIPTS:
         make, undo, cause = SCRIPTS[kind]
-        undone = partial(_run_inside, lab, host, undo) if undo else heal
+        repair = partial(_run_inside, lab, host, undo) if undo else heal
         return Planted(
-            part, partial(_run_inside, lab, host, make), undone, ("tx", "rx", "both"), cause
+            part, partial(_run_inside, lab, host, make), repair, ("tx", "rx", "both"), cause
         )
     if kind == "slow uplink":
         leaf, rate = chance.randrange(LEAVES), f"{UPLINK * chance.uniform(*THIN):.2f}mbit"

@@ -32,9 +32,9 @@ def around_commands(repetitions: int) -> None:
     """Measure everything around a measurement that is itself over in a moment."""
     root = ["--allow-run-as-root"] if host_facts().user == "root" else []
     line = "from mpi4py import MPI"
-    bare = [str(BIN / "mpirun"), *root, "-np", "2", sys.executable, "-c", line]
+    command = [str(BIN / "mpirun"), *root, "-np", "2", sys.executable, "-c", line]
     launcher = str(ROOT / "launchers" / "launch_mpi_test.py")
     command_line = [sys.executable, launcher, "--run-local", "--data-mb=1", "--iters=1"]
-    base, cost = interleaved([bare, command_line], repetitions)
+    base, cost = interleaved([command, command_line], repetitions)
     value = f"{cost - base:.2f} s more than a bare mpirun ({cost:.2f} s, {base:.2f} s)"
     say("--run-local", value, "1.5 s", good=cost - base <= 1.5)  # noqa: PLR2004

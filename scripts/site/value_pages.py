@@ -149,8 +149,8 @@ def _python() -> str:
 
 
 def _reference(path: str, heading: str) -> str:
-    hidden = f'      filters: ["!^_", "!^({INTERNAL})$"]\n'
-    return f"::: {path}\n    options:\n      heading: {heading}\n{hidden}"
+    filters = f'      filters: ["!^_", "!^({INTERNAL})$"]\n'
+    return f"::: {path}\n    options:\n      heading: {heading}\n{filters}"
 
 
 def _is_error(value: object) -> bool:

@@ -187,11 +187,11 @@ def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[Ho
     """Yield `count` usages, or for ever if that is 0, by the interfaces with addresses, or all."""
     names = {i.name for i in list_interfaces() if i.address in addresses}
     before, cost, number = read_counters(), _read_cost(), 0
-    gpus, sampled = _gpus(), time.monotonic()
+    gpus, moment = _gpus(), time.monotonic()
     while not count or number < count:
         time.sleep(seconds)
-        if gpus and time.monotonic() - sampled >= EVERY:  # each question starts a program
-            gpus, sampled = _gpus(), time.monotonic()
+        if gpus and time.monotonic() - moment >= EVERY:  # each question starts a program
+            gpus, moment = _gpus(), time.monotonic()
         after, new_cost, number = read_counters(), _read_cost(), number + 1
         usage = usage_between(before, after, names)
         yield replace(usage, gpus=gpus, cost=round((new_cost - cost) / usage.seconds, 5))

@@ -80,9 +80,9 @@ class ErrorCodes(Value, frozen=True, kw_only=True):
 def read_codes(module: str) -> tuple[dict[str, Kind], dict[str, tuple[str, str]]]:
     """Return the kind of each code; of those of a login, what they mean and what to type."""
     text = Path(module).with_name("errors.toml").read_text(encoding="utf-8")
-    listed = msgspec.toml.decode(text, type=ErrorCodes)
-    kinds = {code: kind for kind, codes in listed.kinds.items() for code in codes.split()}
-    logins = {c: (item.means, item.remedy) for item in listed.logins for c in item.codes.split()}
+    content = msgspec.toml.decode(text, type=ErrorCodes)
+    kinds = {code: kind for kind, codes in content.kinds.items() for code in codes.split()}
+    logins = {c: (item.means, item.remedy) for item in content.logins for c in item.codes.split()}
     return kinds, logins
 
 

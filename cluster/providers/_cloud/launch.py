@@ -218,8 +218,8 @@ class LaunchJournal:
     def resume_at(self, tokens: Sequence[str]) -> int:
         """Return which of some calls a resumed launch goes on with: the last one that was sent."""
         entries = self._cluster_journal.entries()
-        requested = {entry.token for entry in entries if isinstance(entry, journal.Requested)}
-        return max((index for index, token in enumerate(tokens) if token in requested), default=0)
+        requests = {entry.token for entry in entries if isinstance(entry, journal.Requested)}
+        return max((index for index, token in enumerate(tokens) if token in requests), default=0)
 
 
 class CloudLaunch(ABC, Generic[ClientT, OptionsT, OfferT, M]):
@@ -321,8 +321,8 @@ def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
     """
     first = launches[0]
     sites = first.offer.sites
-    resumed = first.journal.resume_at([first.token(site) for site in sites])
-    for site in sites[resumed:]:
+    index = first.journal.resume_at([first.token(site) for site in sites])
+    for site in sites[index:]:
         for attempt in range(ATTEMPTS):
             try:
                 return _create_at(launches, site, attempt)
@@ -349,20 +349,20 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
         with _noting_capacity(launch, site):
             token = launch.token(site, attempt)
             with launch.journal.requesting(journal.INSTANCES, token):
-                created = retry(partial(launch.create, site, token), kinds=launch.passing)
-            launch.journal.record_created(token, *created)
-            if len(created) < launch.hosts:
-                outcome = f"gave {len(created)} of {launch.hosts} machines"
+                new_ids = retry(partial(launch.create, site, token), kinds=launch.passing)
+            launch.journal.record_created(token, *new_ids)
+            if len(new_ids) < launch.hosts:
+                outcome = f"gave {len(new_ids)} of {launch.hosts} machines"
                 raise too_few_machines(launch.operation, site.zone, outcome)
-            ids.append(created)
+            ids.append(new_ids)
     launches[0].journal.timed("create", time.monotonic() - start)
     machines: list[Machine] = []
     start = time.monotonic()
     for launch, created_ids in zip(launches, ids, strict=True):
         with _noting_capacity(launch, site):
-            listed = _wait(launch, site, created_ids, start)
-            launch.settle(site, tuple(machine.instance for machine in listed))
-        machines += (launch.machine(machine.number, machine.view) for machine in listed)
+            rows = _wait(launch, site, created_ids, start)
+            launch.settle(site, tuple(machine.instance for machine in rows))
+        machines += (launch.machine(machine.number, machine.view) for machine in rows)
     launches[0].journal.timed("running", time.monotonic() - start)
     return tuple(machines)
 
@@ -410,15 +410,15 @@ def _wait(
 ) -> Sequence[ListedMachine[M]]:
     """Wait until the machines of a group run and have their addresses."""
     while True:
-        listed = launch.list(site, ids)
-        states = {machine.number: machine.state.lower() for machine in listed}
+        rows = launch.list(site, ids)
+        states = {machine.number: machine.state.lower() for machine in rows}
         for number in range(launch.hosts):
             launch.on_state(launch.name(number), states.get(number, "not listed yet"))
-        launch.check(site, listed, time.monotonic() - start)
-        late = [machine for machine in listed if not machine.ready]
+        launch.check(site, rows, time.monotonic() - start)
+        late = [machine for machine in rows if not machine.ready]
         seconds = time.monotonic() - start
-        if len(listed) == launch.hosts and not late:
-            return listed
+        if len(rows) == launch.hosts and not late:
+            return rows
         if late and seconds > launch.options.wait:
             slowest = late[0]
             last_lines = tail(launch.client.console(slowest.view.id))

@@ -71,11 +71,11 @@ def requested_zones(first: str, text: str, prefix: str) -> list[str]:
     return list(dict.fromkeys([*filter(None, [first]), *zones]))
 
 
-def not_offered_error(machine: str, place: str, zones: Sequence[str], otherwise: str) -> SpecError:
+def not_offered_error(machine: str, place: str, zones: Sequence[str], advice: str) -> SpecError:
     """Return the error for machines that only other zones have; `otherwise` if none has them."""
     return SpecError(
         f"{machine} is not offered in {place}.",
-        remedy=f"It is in: {', '.join(zones)}; use --zone {zones[0]}" if zones else otherwise,
+        remedy=f"It is in: {', '.join(zones)}; use --zone {zones[0]}" if zones else advice,
     )
 
 

@@ -379,11 +379,11 @@ class CloudProvider(
 
     def everywhere(self) -> tuple[str, ...]:
         """Return the places to search if no journal names them."""
-        used = journal.used_regions(self.name)
-        if not self.regions and not used and not self.is_set_up():
+        regions = journal.used_regions(self.name)
+        if not self.regions and not regions and not self.is_set_up():
             return ()
         places = self.regions or (self.default_place(),)
-        return tuple(dict.fromkeys(place for place in (*places, *used) if place))
+        return tuple(dict.fromkeys(place for place in (*places, *regions) if place))
 
     @contextmanager
     def translating_errors(self, remains: str) -> Iterator[None]:
@@ -493,15 +493,15 @@ class CloudProvider(
 
     def _places(self, entries: Entries) -> tuple[str, ...]:
         if entries:
-            used = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
-            return tuple(dict.fromkeys([*reversed(used), *self.regions]))
+            regions = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
+            return tuple(dict.fromkeys([*reversed(regions), *self.regions]))
         return self.everywhere()
 
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
         """Select a cluster's resources in a place (Denied: they are of another user's launch)."""
-        owned = (entry for entry in entries if isinstance(entry, journal.Owned))
-        regional = [e for e in owned if (e.provider, e.region) == (self.name, client.name)]
-        for entry in regional:
+        records = (entry for entry in entries if isinstance(entry, journal.Owned))
+        matches = [e for e in records if (e.provider, e.region) == (self.name, client.name)]
+        for entry in matches:
             if (entry.account, entry.owner) != (client.account, client.owner):
                 raise Denied(
                     f"The cluster {name} was launched by {entry.owner} in the account "
@@ -510,9 +510,9 @@ class CloudProvider(
                     "deleted: it may still run, and cost money.",
                     remedy=f"Log in as {entry.owner}, and type the same again.",
                 )
-        if not regional:
+        if not matches:
             return Selection(owner=client.owner, name=name)
-        return Selection(launches=tuple(dict.fromkeys(entry.launch for entry in regional)))
+        return Selection(launches=tuple(dict.fromkeys(entry.launch for entry in matches)))
 
 
 def in_region(spec: ClusterSpec, region: str) -> ClusterSpec:
@@ -578,8 +578,8 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
         return "It may still exist."
     ids = [id_ for entry in entries if isinstance(entry, journal.Answered) for id_ in entry.ids]
     names = f": {', '.join(dict.fromkeys(ids))}" if ids else ""
-    requested = (entry for entry in entries if isinstance(entry, journal.Requested))
-    requests = [entry.at for entry in requested if entry.kind == journal.INSTANCES]
+    rows = (entry for entry in entries if isinstance(entry, journal.Requested))
+    requests = [entry.at for entry in rows if entry.kind == journal.INSTANCES]
     if not requests:
         return (
             f"No machine was requested; what else the launch had made may still exist{names}, and "

@@ -147,10 +147,10 @@ def reservation_lines(
     if reservation:
         return [reservation.line(now)]
     try:
-        fitting = [item for item in read() if item.instance == instance]
+        matches = [item for item in read() if item.instance == instance]
     except Failure as failure:
         if failure.kind != "denied":
             raise
         return [f"reservations: not known, as {permission} is not permitted"]
-    rows = (item for item in fitting if item.free and item.is_named)
+    rows = (item for item in matches if item.free and item.is_named)
     return [f"also paid for: --option {item.line(now)}" for item in rows]

@@ -167,8 +167,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             self.journal.note(kind, token)
             self.journal.record_created(token, *filter(None, ids))
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
-        pinned = ssh_keys.pinned(known_hosts)  # by a launch that this one continues
-        new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pinned]
+        pins = ssh_keys.pinned(known_hosts)  # by a launch that this one continues
+        new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pins]
         ssh_keys.add_known_hosts(known_hosts, [(id_, self._first_key().public) for id_ in new])
 
     def _as_listed(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
@@ -298,22 +298,22 @@ class ElasticIps:
 
     def allocate(self, count: int) -> None:
         """Allocate more; those of a call without a reply are found by their tags (Failure)."""
-        allocated: set[str] = set()
+        ids: set[str] = set()
         self._count += count
 
         def attempt() -> tuple[AddressTypeDef, ...]:
-            while len({item["AllocationId"] for item in self._listed()} | allocated) < self._count:
+            while len({item["AllocationId"] for item in self._listed()} | ids) < self._count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
-                    tagged = tag_specifications(self._tags, "elastic-ip")
+                    tags = tag_specifications(self._tags, "elastic-ip")
                     answer = self._region.once(
-                        "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tagged
+                        "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tags
                     )
                 id_ = str(answer["AllocationId"])
                 self._journal.record_created(token, id_)
-                allocated.add(id_)
+                ids.add(id_)
             addresses = self._listed()
-            if not allocated <= {address["AllocationId"] for address in addresses}:
+            if not ids <= {address["AllocationId"] for address in addresses}:
                 raise Failure(
                     "missing",
                     operation="DescribeAddresses",

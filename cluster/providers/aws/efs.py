@@ -48,8 +48,8 @@ def _with_target(region: Region, id_: str, vpc: str, sites: tuple[Site, ...]) ->
         for target in _targets(region, id_)
         if target["VpcId"] == vpc and target["LifeCycleState"] == "available"
     }
-    usable = tuple(site for site in sites if site.zone in targets)
-    if not usable:
+    choices = tuple(site for site in sites if site.zone in targets)
+    if not choices:
         create = f"aws efs create-mount-target --region {region.name} --file-system-id {id_}"
         zone = min(targets, default="")
         raise SpecError(
@@ -57,7 +57,7 @@ def _with_target(region: Region, id_: str, vpc: str, sites: tuple[Site, ...]) ->
             f"{', '.join(site.zone for site in sites)}.",
             remedy=f"Use --zone {zone}" if zone else f"Create one: {create} --subnet-id SUBNET",
         )
-    for site in usable:
+    for site in choices:
         words = {"service": "efs", "MountTargetId": targets[site.zone]}
         answer = region.call("describe_mount_target_security_groups", "SecurityGroups", **words)
         ids: list[str] = answer["SecurityGroups"]
@@ -71,7 +71,7 @@ def _with_target(region: Region, id_: str, vpc: str, sites: tuple[Site, ...]) ->
                 means=f"No rule of its mount target's security groups does: {', '.join(ids)}.",
                 remedy=f"{allow} {ids[0]} --protocol tcp --port {PORT} --cidr {network}",
             )
-    return usable
+    return choices
 
 
 def _targets(region: Region, id_: str) -> Sequence[Mapping[str, Any]]:

@@ -117,8 +117,8 @@ def _check_open_driver(kind: InstanceTypeInfoTypeDef) -> None:
 
 
 def _architecture(kind: InstanceTypeInfoTypeDef) -> str:
-    supported = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    return next((architecture for architecture in CANONICAL if architecture in supported), "x86_64")
+    names = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+    return next((architecture for architecture in CANONICAL if architecture in names), "x86_64")
 
 
 def root_disk(image: ImageTypeDef) -> tuple[str, int]:

@@ -218,10 +218,10 @@ def _is_placeable(kind: InstanceTypeInfoTypeDef) -> bool:
 
 def _placeable(region: Region, name: str) -> Sequence[str]:
     """Suggest types that support placement groups, of the same size if there are any."""
-    current = {"Name": "current-generation", "Values": ["true"]}
+    generation = {"Name": "current-generation", "Values": ["true"]}
     try:
         types: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
-            "describe_instance_types", "InstanceTypes", Filters=[current]
+            "describe_instance_types", "InstanceTypes", Filters=[generation]
         )
     except Failure:
         return ["c5.18xlarge", "c5n.18xlarge"]
@@ -247,8 +247,8 @@ def _zones(
     zones = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
     if not zones:
         place = ", ".join(requested) or region.name
-        otherwise = "Choose another region, or another --instance."
-        raise not_offered_error(name, place, offered_zones, otherwise)
+        advice = "Choose another region, or another --instance."
+        raise not_offered_error(name, place, offered_zones, advice)
     return zones_to_try(zones, name, reserved)
 
 
@@ -269,8 +269,8 @@ def _sites(
     subnets = tuple(subnet for subnet in subnets if not subnet.get("Ipv6Native"))
     by_zone = {zone: subnet for subnet in subnets if (zone := subnet["AvailabilityZone"]) in zones}
     remedy = "Use --option subnet=subnet-... with a larger one, or another --zone."
-    roomy = [zone for zone in zones if zone in by_zone and _room(by_zone[zone]) >= needed]
-    if not roomy:
+    places = [zone for zone in zones if zone in by_zone and _room(by_zone[zone]) >= needed]
+    if not places:
         rooms = {zone: _room(subnet) for zone, subnet in by_zone.items()}
         raise SpecError(
             f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
@@ -279,7 +279,7 @@ def _sites(
             remedy=remedy,
         )
     vpc = subnets[0]["VpcId"]
-    sites = tuple(Site(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in roomy)
+    sites = tuple(Site(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in places)
     demands = [
         Demand(
             what=f"addresses of {site.subnet}",
@@ -418,14 +418,14 @@ def efa_layout(kind: InstanceTypeInfoTypeDef) -> tuple[CardInterface, ...]:
     first = network.get("DefaultNetworkCardIndex", 0)
     if len(cards) <= 1:
         return (CardInterface(card=first, device=0, kind="efa"),)
-    most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
+    limit = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
     adapters = [
         CardInterface(card=index, device=int(index == first), kind=carried)
         for index, card in sorted(cards.items())
         if (carried := adapter_of(card))
         and (index != first or card.get("MaximumNetworkInterfaces", 1) > 1)
     ]
-    return (CardInterface(card=first, device=0, kind="interface"), *adapters[:most])
+    return (CardInterface(card=first, device=0, kind="interface"), *adapters[:limit])
 
 
 def adapter_of(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:

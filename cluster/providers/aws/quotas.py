@@ -122,5 +122,5 @@ def family(instance: str, *, spot: bool = False) -> str:
     letters, generation = re.match(r"([a-z]*)(\d*)", instance, re.ASCII).groups()  # type: ignore[union-attr] # it matches all
     if spot and letters == "p" and int(generation or 0) > LAST_OF_P:
         return f"p{generation}"
-    counted = FAMILIES.get(letters, letters)
-    return counted if counted in ON_DEMAND else STANDARD
+    name = FAMILIES.get(letters, letters)
+    return name if name in ON_DEMAND else STANDARD

@@ -163,8 +163,8 @@ class GcpDeletion(Deletion[GcpResource]):
         listed_ids = {(resource.kind, resource.id) for resource in resources} | self._missing
         for zone, names in self._expected.machines.items():
             if missing := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
-                numbered = f'(name eq "{min(missing).rpartition("-")[0]}-.*")'
-                rows = self._project.all(type_.collection, zone=zone, filter=numbered)
+                query = f'(name eq "{min(missing).rpartition("-")[0]}-.*")'
+                rows = self._project.all(type_.collection, zone=zone, filter=query)
                 own_rows = [row for row in rows if row.name in missing and self._may_be_ours(row)]
                 absent = missing - {row.name for row in own_rows}
                 self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}

@@ -94,8 +94,8 @@ def _existing(
     """Return an interface to each network of a name, or several for RDMA, and the zones."""
     networks = {network.name: network for network in project.all("networks")}
     answer = project.all("subnetworks", region=region)
-    usable = (subnet for subnet in answer if subnet.ip_cidr_range)  # others have only IPv6
-    subnets = sorted(usable, key=lambda subnet: subnet.name)
+    rows = (subnet for subnet in answer if subnet.ip_cidr_range)  # others have only IPv6
+    subnets = sorted(rows, key=lambda subnet: subnet.name)
     nics, ranges, places = [], [], zones
     for name in names:
         if name not in networks or name == login:

@@ -119,10 +119,10 @@ def requested_accelerators(
     match = WANTED.fullmatch(spec.accelerator.lower())
     kind = KNOWN.get(match[1]) if match else None
     if match is None or kind is None:
-        current = ", ".join(name for name, accelerator in KNOWN.items() if not accelerator.retired)
+        names = ", ".join(name for name, accelerator in KNOWN.items() if not accelerator.retired)
         raise SpecError(
             f"--accelerator {spec.accelerator} is not known.",
-            remedy=f"Write a kind and how many of them: --accelerator t4:1; there are: {current}",
+            remedy=f"Write a kind and how many of them: --accelerator t4:1; there are: {names}",
         )
     count = int(match[2] or 1)
     if kind.retired and not allow_retired:

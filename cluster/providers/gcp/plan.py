@@ -89,9 +89,9 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     notes = reservation_lines(read, instance, now, LISTS_RESERVATIONS, reserved)
     ends = remaining(reserved, now)
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
-    counted = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
+    quota_spec = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
     quota, demands = check_quotas(
-        project, region, counted, kind, gpus, tcp_fabric, public=options.is_public
+        project, region, quota_spec, kind, gpus, tcp_fabric, public=options.is_public
     )
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
@@ -201,13 +201,13 @@ def _zones(
     default = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
     first = spec.zone or default
     requested = requested_zones("" if first == region else first, options.zones, f"{region}-")
-    usable = sorted(zone for zone in offers if zone.startswith(f"{region}-"))
-    zones = [zone for zone in requested if zone in offers] if requested else usable
+    choices = sorted(zone for zone in offers if zone.startswith(f"{region}-"))
+    zones = [zone for zone in requested if zone in offers] if requested else choices
     if not zones:
         label = f"{name} with {requested_gpus.kind.type}" if requested_gpus else name
-        otherwise = "See what there is: https://cloud.google.com/compute/docs/machine-resource"
+        advice = "See what there is: https://cloud.google.com/compute/docs/machine-resource"
         place = ", ".join(requested) or region
-        raise not_offered_error(label, place, sorted(offers), otherwise)
+        raise not_offered_error(label, place, sorted(offers), advice)
     return offers[zones[0]], tuple(zones)
 
 

@@ -237,11 +237,11 @@ class KubernetesProvider(
         targets = tuple(api.pod(name).spec.node_name for name in pods)
         new = [name for name in dict.fromkeys(targets) if not nodes[name].spec.unschedulable]
         names = [name for name, node in nodes.items() if RUN in node.metadata.annotations]
-        most = max(1, int(share * len(nodes)))
-        if len({*new, *names}) > most:
+        limit = max(1, int(share * len(nodes)))
+        if len({*new, *names}) > limit:
             raise SpecError(
                 f"{len(new)} node(s) would be cordoned beside {len(names)} that have our mark; "
-                f"{share:.0%} of the {len(nodes)} nodes are {most}.",
+                f"{share:.0%} of the {len(nodes)} nodes are {limit}.",
                 means="None was cordoned.",
                 remedy="Allow more: --at-most 25%; or cordon some by hand: kubectl cordon NODE",
             )
@@ -322,8 +322,8 @@ def _api_of(machines: tuple[Machine, ...]) -> Api:
 
 def _all_launched(places: tuple[str, ...]) -> list[LaunchedJob]:
     apis = [Api(parse_namespace(place)) for place in dict.fromkeys(places)]
-    marked = ((api, job, objects.mark_of(job)) for api in apis for job in api.jobs())
-    return [LaunchedJob(api, job, mark) for api, job, mark in marked if mark]
+    rows = ((api, job, objects.mark_of(job)) for api in apis for job in api.jobs())
+    return [LaunchedJob(api, job, mark) for api, job, mark in rows if mark]
 
 
 def _patch(

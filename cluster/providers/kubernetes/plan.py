@@ -55,9 +55,9 @@ def count_nodes(api: Api, options: KubernetesOptions) -> int:
     """Count the nodes that have room for a pod, or would if others left (SpecError: none)."""
     reasons = [_why_unfit(node, {}, options) for node in api.nodes()]
     if all(reasons):
-        why = "".join(f"; one {reason}" for reason in sorted({*reasons}))
+        text = "".join(f"; one {reason}" for reason in sorted({*reasons}))
         raise SpecError(
-            f"None of {len(reasons)} nodes can have a pod{why}.",
+            f"None of {len(reasons)} nodes can have a pod{text}.",
             remedy="Look: kubectl get nodes --show-labels",
         )
     return reasons.count("")
@@ -79,10 +79,10 @@ def node_notes(api: Api, hosts: int, options: KubernetesOptions) -> Iterator[str
     unsuitable = [f"{name} {reason}" for name, reason in reasons.items() if reason]
     fitting = len(nodes) - len(unsuitable)
     if fitting < hosts:
-        more = f"; and {len(unsuitable) - SHOWN} more" if len(unsuitable) > SHOWN else ""
+        rest = f"; and {len(unsuitable) - SHOWN} more" if len(unsuitable) > SHOWN else ""
         yield (
             f"{hosts} pods would wait: {fitting} of {len(nodes)} nodes have room; "
-            f"{'; '.join(unsuitable[:SHOWN])}{more}"
+            f"{'; '.join(unsuitable[:SHOWN])}{rest}"
         )
 
 
@@ -113,12 +113,12 @@ def quota_notes(api: Api, hosts: int, options: KubernetesOptions) -> Iterator[st
     for name, amount in options.resources.items():
         needs |= dict.fromkeys((name, f"requests.{name}"), parse_quantity(amount))
     for quota in api.list_if_allowed(api.core("resourcequotas")) or ():
-        for name, most in quota.spec.hard.items():
-            used, more = parse_quantity(quota.status.used.get(name, 0)), hosts * needs.get(name, 0)
-            if more and used + more > parse_quantity(most):
+        for name, limit in quota.spec.hard.items():
+            usage, need = parse_quantity(quota.status.used.get(name, 0)), hosts * needs.get(name, 0)
+            if need and usage + need > parse_quantity(limit):
                 yield (
-                    f"the quota {quota.metadata.name} allows {most} {name}: {used:g} are in use, "
-                    f"and {hosts} pods need {more:g}"
+                    f"the quota {quota.metadata.name} allows {limit} {name}: {usage:g} are in use, "
+                    f"and {hosts} pods need {need:g}"
                 )
 
 

@@ -145,9 +145,9 @@ class LabProvider(
 
 
 def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
-    most = network.network_of_room(0, network.UNDERLAY).num_addresses - network.SPARE
-    if spec.hosts > most:
-        raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {most}.")
+    limit = network.network_of_room(0, network.UNDERLAY).num_addresses - network.SPARE
+    if spec.hosts > limit:
+        raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {limit}.")
     for rate in filter(None, (options.rate, options.uplink)):
         parse_rate(rate)
     if not 0 <= options.leaves <= spec.hosts:

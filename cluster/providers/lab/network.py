@@ -158,19 +158,19 @@ def alter(
     SpecError: the host does not run any more, or the rate is not valid.
     """
     number, switch, host = host_number(machine), *_running(machine.name.split(".")[2], machine)
-    created = _created_options(host)
+    options = _created_options(host)
     if verb in ("cut", "kill"):
         inside(switch.pid, "ip", f"link set dev h{number} down\n")
         if verb == "kill":  # after the link, as a host that loses its power closes no connection
             kill_all([host])
         return None
-    whole = line_rate(created)
+    whole = line_rate(options)
     now = _slow(whole, rate) if verb == "slow" else whole
     sends, receives = (now if direction in (way, "both") else whole for way in ("tx", "rx"))
     inside(switch.pid, "ip", f"link set dev h{number} up\n")
     inside(host.pid, "ip", "neigh flush dev eth0 nud permanent\n")
-    inside(switch.pid, "tc", shape(f"h{number}", receives, created.mtu))
-    inside(host.pid, "tc", shape("eth0", sends, created.mtu))
+    inside(switch.pid, "tc", shape(f"h{number}", receives, options.mtu))
+    inside(host.pid, "tc", shape("eth0", sends, options.mtu))
     return now
 
 
@@ -180,10 +180,10 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
     SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
     """
     (switch,) = _running(name)
-    created = _created_options(switch)
-    if leaf not in range(created.leaves):
+    options = _created_options(switch)
+    if leaf not in range(options.leaves):
         raise SpecError(
-            f"The lab {name} has {created.leaves} leaf switches, and none has number {leaf}.",
+            f"The lab {name} has {options.leaves} leaf switches, and none has number {leaf}.",
             remedy="Make some: cluster up NAME --provider lab --hosts 16 --option leaves=4",
         )
     if verb == "kill":
@@ -191,9 +191,9 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
     inside(switch.pid, "ip", f"link set dev up{leaf} {'down' if verb == 'cut' else 'up'}\n")
     if verb == "cut":
         return None
-    whole = parse_rate(created.uplink) if created.uplink else None
+    whole = parse_rate(options.uplink) if options.uplink else None
     now = _slow(whole, rate) if verb == "slow" else whole
-    inside(switch.pid, "tc", shape_uplink(leaf, now, created.mtu))
+    inside(switch.pid, "tc", shape_uplink(leaf, now, options.mtu))
     return now
 
 
@@ -211,7 +211,7 @@ def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
 def _running(name: str, *machines: Machine) -> tuple[HostProcess, ...]:
     running = {process.number: process for process in processes_of(name)}
     numbers = ("switch", *map(host_number, machines))
-    for number, label in zip(numbers, (name, *(m.name for m in machines)), strict=True):
+    for number, label in zip(numbers, (name, *(machine.name for machine in machines)), strict=True):
         if number not in running:
             raise SpecError(
                 f"{label} does not run any more.", remedy=f"Create it again: cluster down {name}"

@@ -34,8 +34,8 @@ def private() -> list[str]:
     folders += [checkout] if (checkout / "pyproject.toml").exists() else []
     folders += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
     masked = [*map(Path, MASKED), *folders]
-    existing = [path.resolve() for path in masked if path.is_dir()]
-    return [str(path) for path in existing if not any(p in path.parents for p in existing)]
+    paths = [path.resolve() for path in masked if path.is_dir()]
+    return [str(path) for path in paths if not any(p in path.parents for p in paths)]
 
 
 class Upper:

@@ -193,13 +193,13 @@ class SlurmProvider(
     def _wait(
         self, client: SlurmClient, number: str, spec: ClusterSpec, on_state: StateCallback
     ) -> states.SlurmJob:
-        unanswered, attempts = 0, 0
+        failures, attempts = 0, 0
         while True:
             try:
-                job, unanswered = client.job(number), 0
+                job, failures = client.job(number), 0
             except ProvisionError:
-                unanswered += 1
-                if unanswered > SILENT:
+                failures += 1
+                if failures > SILENT:
                     raise
                 self._report_all(spec, on_state, "waiting: slurmctld does not answer")
             else:
@@ -256,10 +256,10 @@ class SlurmProvider(
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         options = {k: v for k, v in spec.options.items() if k != "exclude"}
         out = ",".join(filter(None, (spec.options.get("exclude"), *(m.id for m in bad))))
-        more = "".join(
+        rest = "".join(
             f" --option {shlex.quote(f'{k}={v}')}" for k, v in {**options, "exclude": out}.items()
         )
-        command = f"cluster up {spec.name} --provider slurm --hosts {spec.hosts}{more}"
+        command = f"cluster up {spec.name} --provider slurm --hosts {spec.hosts}{rest}"
         return f"Ask for other nodes: cluster down {spec.name}; {command}"
 
     @classmethod
@@ -297,9 +297,9 @@ class SlurmProvider(
         return tuple(SlurmClient(place=place) for place in dict.fromkeys(places))
 
     def live(self) -> tuple[RemoteCluster, ...]:
-        used = (*self.regions, *journal.used_regions(self.name))
-        clusters = [c for place in dict.fromkeys(used) for c in _live(SlurmClient(place=place))]
-        if HERE not in used and shutil.which("squeue"):
+        regions = (*self.regions, *journal.used_regions(self.name))
+        clusters = [c for place in dict.fromkeys(regions) for c in _live(SlurmClient(place=place))]
+        if HERE not in regions and shutil.which("squeue"):
             with suppress(ProvisionError, SpecError):  # Slurm is installed, but not set up
                 clusters += _live(SlurmClient())
         return tuple(clusters)
@@ -348,10 +348,10 @@ def _active(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
     """
     entries = journal.entries_of(name)
     tokens = {e.token for e in entries if isinstance(e, journal.Requested)}
-    marked = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)
+    rows = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)
     return tuple(
         job
-        for job, mark in marked
+        for job, mark in rows
         if mark and mark.name == name and (mark.token in tokens or not entries)
     )
 
@@ -388,7 +388,7 @@ def _listed(client: SlurmClient) -> tuple[states.SlurmJob, ...]:
 
 
 def _live(client: SlurmClient) -> list[RemoteCluster]:
-    marked = [(job, mark_of(job)) for job in _listed(client) if not job.is_over]
+    rows = [(job, mark_of(job)) for job in _listed(client) if not job.is_over]
     return [
         RemoteCluster(
             name=mark.name,
@@ -401,7 +401,7 @@ def _live(client: SlurmClient) -> list[RemoteCluster]:
             if job.remaining and job.state == states.RUNNING
             else 0.0,
         )
-        for job, mark in marked
+        for job, mark in rows
         if mark
     ]
 
@@ -419,16 +419,16 @@ def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     try:
         result = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
     except (NoSuchNodesNow, PartitionClosed) as error:  # also where the job would wait for nodes
-        closed = why_closed(client.partitions(), partitions_)
-        return f"{error.what}; {closed or 'it would be refused, or wait until nodes are up'}"
+        reason = why_closed(client.partitions(), partitions_)
+        return f"{error.what}; {reason or 'it would be refused, or wait until nodes are up'}"
     lines = [line for line in result.stderr.splitlines() if " to start at " in line]
-    start, _, more = (
+    start, _, rest = (
         lines[-1].partition(" to start at ")[2].partition(" ") if lines else ("", "", "")
     )
-    if closed := why_closed(
-        client.partitions(), more.partition(" in partition ")[2] or partitions_
+    if reason := why_closed(
+        client.partitions(), rest.partition(" in partition ")[2] or partitions_
     ):
-        return closed  # also then, sbatch expects it to start now
+        return reason  # also then, sbatch expects it to start now
     return f"may start at {start.replace('T', ' ')}" if start else "Slurm would take it"
 
 

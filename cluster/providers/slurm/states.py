@@ -121,9 +121,9 @@ def words_of(job: SlurmJob) -> str:
         return f"in the state {job.state!r}, which is not known here"
     code = job.reason.partition(",")[0].strip("()")
     reason = REASONS.get(code, job.reason)
-    more = f" ({job.reason})" if code in REASONS and code != job.reason.strip("()") else ""
+    detail = f" ({job.reason})" if code in REASONS and code != job.reason.strip("()") else ""
     start = f", may start at {job.start.replace('T', ' ')}" if job.start else ""
-    return f"{job.state}: {reason}{more}{start}" if reason else f"{job.state}{start}"
+    return f"{job.state}: {reason}{detail}{start}" if reason else f"{job.state}{start}"
 
 
 def why_over(job: SlurmJob | None) -> str:
@@ -191,12 +191,12 @@ def _node(row: dict[str, str]) -> SlurmNode:
     name, word = row["NodeName"], row.get("State", "UNKNOWN").strip()
     words = word.rstrip("".join(MARKS))
     state, *flags = words.split("+")
-    marked = [MARKS[mark] for mark in word[len(words) :]]
+    marks = [MARKS[mark] for mark in word[len(words) :]]
     return SlurmNode(
         name=name,
         address=row.get("NodeAddr", "").strip() or name,
         state=state or "UNKNOWN",
-        flags=tuple(dict.fromkeys([*flags, *marked])),
+        flags=tuple(dict.fromkeys([*flags, *marks])),
         reason=row.get("Reason", "").strip(),
     )
 
@@ -241,10 +241,10 @@ def why_closed(partitions: Sequence[Partition], requested: str) -> str:
     or none is known.
     """
     names = requested.split(",")
-    matching = [p for p in partitions if (p.name in names if requested else p.default)]
-    if any(p.state == UP for p in matching):
+    matches = [p for p in partitions if (p.name in names if requested else p.default)]
+    if any(p.state == UP for p in matches):
         return ""
     return "; ".join(
         f"the partition {p.name} is {p.state}: {CLOSED_PARTITIONS.get(p.state, 'not known here')}"
-        for p in matching
+        for p in matches
     )

@@ -83,10 +83,10 @@ class Installation:
                     )
                 except ClusterError as error:
                     self._fetched[key] = error
-            fetched = self._fetched[key]
-        if isinstance(fetched, ClusterError):
-            raise fetched
-        return fetched
+            result = self._fetched[key]
+        if isinstance(result, ClusterError):
+            raise result
+        return result
 
 
 class HostInstaller:

@@ -203,13 +203,13 @@ def pending_steps(
     Libraries of a benchmark and programs are probed each time and have no line in the marker:
     benchmarks need different ones, and a change of them must not repeat other steps.
     """
-    todo: list[PendingStep] = []
+    work: list[PendingStep] = []
     before = line = ""
     for step, mark in zip_longest(steps, probe.marker[: len(steps)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
-        if todo or line != mark:
-            todo.append(PendingStep(step=step, before=before, after=after))
+        if work or line != mark:
+            work.append(PendingStep(step=step, before=before, after=after))
         before = after
     unmarked: list[Step] = []
     if libraries and probe.lacks_libraries:
@@ -224,7 +224,7 @@ def pending_steps(
             hint = WITHOUT.format(program=program, install=probe.install_words)
             script += ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
         unmarked.append(Step(name="programs", script=script))
-    return todo + [PendingStep(step=pending, before=before, after=before) for pending in unmarked]
+    return work + [PendingStep(step=pending, before=before, after=before) for pending in unmarked]
 
 
 def steps(environment: Environment, probe: HostProbe, wheel: tuple[str, bytes]) -> tuple[Step, ...]:

@@ -196,8 +196,8 @@ def run_pip(
 
     on_line = hear if on_download is not None else None
     tries = (
-        shell.run([*PIP, *argv, *more], timeout=timeout, on_line=on_line)
-        for more in sources(requirements)
+        shell.run([*PIP, *argv, *extra], timeout=timeout, on_line=on_line)
+        for extra in sources(requirements)
     )
     first = next(tries)
     return first if first.status == 0 else next((t for t in tries if t.status == 0), first)
@@ -241,11 +241,11 @@ def check_download(options: Sequence[str], requirements: Sequence[str], timeout:
     listing = ", ".join(
         f"{PurePosixPath(url).name.partition('-')[0]} {sizes[url] / 1e6:,.0f} MB" for url in largest
     )
-    more = f" and {len(urls) - len(largest)} more" if len(urls) > len(largest) else ""
+    rest = f" and {len(urls) - len(largest)} more" if len(urls) > len(largest) else ""
     raise LargeDownload(
         f"The ranks need Python libraries, of which {total / 1e6:,.0f} MB would be downloaded; "
         "nothing was.",
-        means=f"They are: {listing}{more}.",
+        means=f"They are: {listing}{rest}.",
         remedy="To download them, add --yes",
     )
 

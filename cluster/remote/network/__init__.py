@@ -26,7 +26,7 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     counts = Counter(i.address for fact in facts for i in fact.interfaces)
     tables = [{i.address: i for i in f.interfaces if counts[i.address] == 1} for f in facts]
     by_network = [{i.network: i for i in reversed(interfaces.values())} for interfaces in tables]
-    for targets in ([m.address for m in machines], [f.reached for f in facts]):
+    for targets in ([machine.address for machine in machines], [f.reached for f in facts]):
         if all(address in interfaces for address, interfaces in zip(targets, tables, strict=True)):
             return _network([interfaces[a] for a, interfaces in zip(targets, tables, strict=True)])
     shared = Counter(network for interfaces in by_network for network in reversed(interfaces))

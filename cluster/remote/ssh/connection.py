@@ -379,9 +379,9 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             )
         if "" in markers:
             return
-        pinned = [line for line in self.lines([self._name]) if not line.marker]
-        if pinned:
-            pinned_keys = ", ".join(_digest(base64.b64decode(line.key)) for line in pinned)
+        lines = [line for line in self.lines([self._name]) if not line.marker]
+        if lines:
+            pinned_keys = ", ".join(_digest(base64.b64decode(line.key)) for line in lines)
             error = Unreachable(
                 f"The host key of {self._host} has changed: now it is {key.get_name()} "
                 f"{fingerprint(key)}",
