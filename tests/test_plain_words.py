@@ -140,21 +140,13 @@ def test_docstrings_of_functions_return_and_yield() -> None:
     assert found == []
 
 
-def names_of_nothing(path: Path) -> frozenset[str]:
-    """Return the names that a file must not bind; of tests, only the fakes are read."""
-    first, second = path.relative_to(ROOT).parts[:2]
-    is_read = first in {*SHIPPED, "scripts"} or (first, second) == ("tests", "fakes")
-    return NO_NAMES if is_read else frozenset()
-
-
 def test_no_name_is_a_word_that_says_nothing() -> None:
     """Pronouns, and the participles of a list; keys of files stay what they are."""
     found = [
         f"{path.relative_to(ROOT)}:{line} {name}"
         for path, tree in trees(ALL).items()
-        if (refused := names_of_nothing(path))
         for line, name in bound_names(tree)
-        if name.strip("_") in refused and path.relative_to(ROOT).parts[-2:] not in PUBLIC
+        if name.strip("_") in NO_NAMES and path.relative_to(ROOT).parts[-2:] not in PUBLIC
     ]
 
     assert found == [], "\n".join(found)

@@ -350,7 +350,7 @@ class Replaces(ABC):
     def add(
         self,
         spec: ClusterSpec,
-        like: Machine,
+        peer: Machine,
         places: tuple[int, ...],
         journal: Journal,
         on_state: StateCallback = ignore,
@@ -361,7 +361,7 @@ class Replaces(ABC):
 
         Args:
             spec: of the cluster.
-            like: one of its machines; the new ones are as near to it as the others are.
+            peer: one of its machines; the new ones are as near to it as the others are.
             places: the numbers of the hosts that the new machines are to be, from 0.
             journal: of the cluster; each intent is written to it before its call.
             on_state: called with a machine's name and the state that it has reached.

@@ -95,7 +95,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
     def add(
         self,
         spec: ClusterSpec,
-        like: Machine,
+        peer: Machine,
         places: tuple[int, ...],
         journal: Journal,
         on_state: StateCallback = ignore,

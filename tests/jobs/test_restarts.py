@@ -42,7 +42,7 @@ class SpareProvider(LocalProvider, Replaces):
         machines = super().create(spec, journal, on_state)
         return tuple(self._make(m, n, journal.folder) for n, m in enumerate(machines))
 
-    def add(self, spec, like, places, journal, on_state=ignore):
+    def add(self, spec, peer, places, journal, on_state=ignore):
         machines = super().create(spec, journal, on_state)
         return tuple(self._make(machines[n], 100 + n, journal.folder) for n in places)
 

@@ -147,7 +147,7 @@ class ToyProvider(CloudProvider[Toy, CloudOptions, CloudOffer]):
             sites=sites, allow="192.0.2.1/32", ttl=TTL, link=None, price=price, lines=("toys",)
         )
 
-    def offer_near(self, client: Toy, offer: CloudOffer, template: Machine) -> CloudOffer:
+    def offer_near(self, client: Toy, offer: CloudOffer, peer: Machine) -> CloudOffer:
         return offer
 
     def running(self, client: Toy, selection: Selection) -> list[tuple[Tags, str]]:

@@ -134,7 +134,7 @@ class CloudProvider(
         """Decide everything that a launch would create, or refuse it."""
 
     @abstractmethod
-    def offer_near(self, client: ClientT, offer: OfferT, like: Machine) -> OfferT:
+    def offer_near(self, client: ClientT, offer: OfferT, peer: Machine) -> OfferT:
         """Narrow the offer of a launch to the place of one of its machines."""
 
     @abstractmethod
@@ -244,7 +244,7 @@ class CloudProvider(
     def add(
         self,
         spec: ClusterSpec,
-        like: Machine,
+        peer: Machine,
         places: tuple[int, ...],
         journal: journal.Journal,
         on_state: StateCallback = ignore,
@@ -260,8 +260,8 @@ class CloudProvider(
             self.selection(client, spec.name, entries)  # refuses another user's cluster
             first = self._intent_of(journal)
             seconds = max(SHORTEST, (expiry(entries) or first.tags.expires) - client.now())
-            part = next(part for part in spec.parts if part.group == group_of(like))
-            offer = self.offer_near(client, first.offers[part.group], like)
+            part = next(part for part in spec.parts if part.group == group_of(peer))
+            offer = self.offer_near(client, first.offers[part.group], peer)
             expires = client.now() + seconds
             intent = self.intent(
                 tags=new_tags(spec.name, client.owner, expires, user=client.user),

@@ -131,14 +131,14 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
     def plan_request(self, client: Region, spec: ClusterSpec) -> AwsOffer:
         return make_offer(client, spec, self.options_of(spec))
 
-    def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
-        by_id = [{"Name": "instance-id", "Values": [like.id]}]
+    def offer_near(self, client: Region, offer: AwsOffer, peer: Machine) -> AwsOffer:
+        by_id = [{"Name": "instance-id", "Values": [peer.id]}]
         for instance in instances(client, by_id):
             nic = primary(instance)
             site = Site(zone=zone_of(instance), subnet=nic.get("SubnetId", ""))
             return msgspec.structs.replace(offer, vpc=nic.get("VpcId", ""), sites=(site,))
         raise ProvisionError(
-            f"{like.name} ({like.id}) does not exist any more.",
+            f"{peer.name} ({peer.id}) does not exist any more.",
             means="So it is not known where new machines are near the others.",
             remedy="See which exist: cluster ls",
         )

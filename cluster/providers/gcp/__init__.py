@@ -104,8 +104,8 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
     def region_names(self, spec: ClusterSpec) -> list[str]:
         return [row.name for row in self.client(self.place_of(spec), spec).all("regions")]
 
-    def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
-        site = Site(zone=like.id.partition("/")[0])
+    def offer_near(self, client: Project, offer: GcpOffer, peer: Machine) -> GcpOffer:
+        site = Site(zone=peer.id.partition("/")[0])
         return msgspec.structs.replace(offer, sites=(site,))
 
     def abandon_intent(self, cluster: journal.Journal) -> None:

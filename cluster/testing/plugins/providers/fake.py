@@ -52,7 +52,7 @@ class FakeProvider(Provider, Replaces):
     def add(
         self,
         spec: ClusterSpec,
-        like: Machine,
+        peer: Machine,
         places: tuple[int, ...],
         journal: Journal,
         on_state: StateCallback = ignore,
