@@ -41,10 +41,10 @@ def late_in(**changes: Any) -> Snapshots:
     return [*twice(late()), *states(**changes)]
 
 
-def message(rank: int, name: str, *, done: bool = False, number: int = 1) -> Operation:
+def message(rank: int, name: str, *, is_done: bool = False, number: int = 1) -> Operation:
     peer = int(name.replace("<", "-").replace(">", "-").rpartition("-")[2])
     return Operation(
-        group="pp", number=number, name=name, peer=peer, done=done, since=NOW - 60 + rank
+        group="pp", number=number, name=name, peer=peer, done=is_done, since=NOW - 60 + rank
     )
 
 
@@ -58,7 +58,7 @@ def stages(*entered: Iterable[str]) -> Snapshots:
             at=NOW,
             groups=(Membership(group="pp", ranks=every),),
             operations=tuple(
-                message(rank, name.strip("+"), done=name.startswith("+"), number=number)
+                message(rank, name.strip("+"), is_done=name.startswith("+"), number=number)
                 for number, name in enumerate(("+send 9->9", *names), 1)
                 if "9" not in name
             )

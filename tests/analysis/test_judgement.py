@@ -155,7 +155,7 @@ BUSY = OtherLoad(host="a", used=1.8, processors=2, slowdown=2.5)
 
 
 @pytest.mark.parametrize(
-    ("found", "hosts", "quiet", "busy", "says"),
+    ("summaries", "hosts", "quiet", "busy", "says"),
     [
         (in_memory(summary(BANDWIDTH, 9e9, 1 << 16), summary(BANDWIDTH, 4e9)), 1, "low", "unknown",
          ("bandwidth 1 MiB: 4.000 GB/s, 40% of a memory copy here (less than half of the 90% that "
@@ -169,10 +169,10 @@ BUSY = OtherLoad(host="a", used=1.8, processors=2, slowdown=2.5)
     ],
 )  # fmt: skip
 def test_what_else_ran_on_a_host_is_said_and_may_be_why_a_value_is_off(
-    snapshot: Snapshot, found: list[Summary], hosts: int, quiet: str, busy: str, says: str
+    snapshot: Snapshot, summaries: list[Summary], hosts: int, quiet: str, busy: str, says: str
 ) -> None:
     """A value is low all the same if the best of the series is so low that no load explains it."""
-    alone, with_load = judge(found, record(hosts)), judge(found, record(hosts), [BUSY])
+    alone, with_load = judge(summaries, record(hosts)), judge(summaries, record(hosts), [BUSY])
 
     assert (alone.word, with_load.word) == (quiet, busy)
     assert says in answer(alone).line

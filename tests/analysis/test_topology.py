@@ -282,8 +282,8 @@ def test_a_figure_of_other_work_is_not_comparable() -> None:
     ]
     assert carried.findings[0].kind == "not_comparable"
     assert carried.findings[0].figure == carried.figures[0]
-    _, alike = load(table.replace("~104000", "~104000 (batch-size=8192)"))
-    assert alike.findings == ()
+    _, same_size = load(table.replace("~104000", "~104000 (batch-size=8192)"))
+    assert same_size.findings == ()
 
 
 def test_nvbandwidth_measures_pairs_too() -> None:

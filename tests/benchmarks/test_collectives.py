@@ -136,8 +136,8 @@ WRONG = {
 # What is to come depends on the operation, and who compares it on the loop: with --long, each
 # operation is run with both loops.
 OPERATIONS_AND_LOOPS = [
-    pytest.param(of.name, kernel, marks=OF_C if kernel == "c" else ())
-    for number, of in enumerate(of for of in OPERATIONS if of.name != "barrier")
+    pytest.param(name, kernel, marks=OF_C if kernel == "c" else ())
+    for number, name in enumerate(o.name for o in OPERATIONS if o.name != "barrier")
     for shift, kernel in enumerate(WRONG)
     if LONG or (number + shift) % 2 == 0
 ]

@@ -120,10 +120,10 @@ def test_markdown() -> None:
 def test_a_run_against_itself_is_refused(snapshot: Snapshot) -> None:
     first = saved("a", *STEADY)
     saved("b", 1.0)
-    among = command("compare", ",".join(first), f"b,{first[2]}", status=2).stderr
+    refusal = command("compare", ",".join(first), f"b,{first[2]}", status=2).stderr
 
-    snapshot(among)
-    assert first[2] in among
+    snapshot(refusal)
+    assert first[2] in refusal
 
 
 def test_runs_without_a_common_data_point_are_not_comparable(snapshot: Snapshot) -> None:

@@ -28,7 +28,7 @@ PAGES: dict[str, dict[str, Any]] = {
 }
 LATE = {"young": "30", "old": "0"}  # seconds after which all is listed
 OF_LISTS = {  # the calls that list, and those of machines alone
-    "aws": ("".join(part.capitalize() for part in one.split("_")) for one in LISTS),
+    "aws": ("".join(part.capitalize() for part in entry.split("_")) for entry in LISTS),
     "gcp": (
         "instances.list",
         "instances.aggregatedList",
@@ -45,7 +45,7 @@ CALLS = {
     world.name: {"all": ("*",), "lists": tuple(OF_LISTS[world.name]), "machines": world.after}
     for world in WORLDS
 }
-worlds = pytest.mark.parametrize("world", WORLDS, ids=[one.name for one in WORLDS])
+worlds = pytest.mark.parametrize("world", WORLDS, ids=[entry.name for entry in WORLDS])
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ def test_a_sweep_of_this_machine() -> None:
 def test_launches_of_a_cluster_are_one_fit_and_conditions_are_several() -> None:
     """A cluster stands for all of its runs; the newest alone is `latest`."""
     for time in (1e9, 1e9 + 60):
-        saved("two", at=time)
-    saved("two", at=1e9 + 120, condition="links=4")
+        saved("two", when=time)
+    saved("two", when=1e9 + 120, condition="links=4")
     fits = answer("plot", "--fit", "two", "--metric", "latency")["fits"]
 
     assert [(fit["of"], fit["launches"]) for fit in fits] == [
@@ -72,8 +72,8 @@ def test_operations_are_predicted_by_single_messages_and_none_is_left_out() -> N
 def test_what_cannot_be_predicted_is_refused(snapshot: Snapshot) -> None:
     """Windows of messages, several kinds of messages, and no operations at all."""
     saved("messages")
-    saved("messages", at=2e9, condition="links=4")
-    saved("messages", at=3e9, condition="links=8")
+    saved("messages", when=2e9, condition="links=4")
+    saved("messages", when=3e9, condition="links=8")
     operations("ops", 8, 64, 512, 4096)
 
     several = command("plot", "--fit", "messages", "--collectives", "ops", status=2).stderr

@@ -41,8 +41,8 @@ def all_reduce(busbw: float, ranks: int, hosts: int, gpu: str = "NVIDIA A100-SXM
         f"#  Rank {r:2} Group  0 Pid {r + 9} on host{r // gpus} device {r % gpus} [0x1{r}] {gpu}\n"
         for r in range(ranks)
     )
-    us = 1073741824 / algbw / 1e3
-    return BUSBW.format(ranks=lines, us=f"{us:.1f}", algbw=f"{algbw:.2f}", busbw=f"{busbw:.2f}")
+    micros = 1073741824 / algbw / 1e3
+    return BUSBW.format(ranks=lines, us=f"{micros:.1f}", algbw=f"{algbw:.2f}", busbw=f"{busbw:.2f}")
 
 
 def test_two_hosts_against_their_network() -> None:

@@ -50,11 +50,13 @@ def test_every_rank_prints_every_line_with_the_rate_of_the_unrounded_time() -> N
     measured = [m for m in series if m["metric"] == "oneway_time"]
     assert sorted(m["rank"] for m in measured) == [0, 1]
     for m in measured:
-        wanted = [
+        expected = [
             f"Process {m['rank']} transferred 2 MB in {t * 1e3:.1f} ms ({2 / t:.1f} MB/sec)"
             for t in m["values"]
         ]
-        assert [line for line in lines if line.startswith(f"Process {m['rank']} transf")] == wanted
+        assert [
+            line for line in lines if line.startswith(f"Process {m['rank']} transf")
+        ] == expected
 
 
 @pytest.mark.usefixtures("tools")

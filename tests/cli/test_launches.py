@@ -85,7 +85,7 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
 
     def half(c: Cluster, options: BenchOptions, live: JobProgress, _: str, /, **more: Any) -> Run:
         time = 1e9 + len(list(runs_folder().glob("ab/*")))
-        folder = saved("ab", at=time, condition=more["condition"])
+        folder = saved("ab", when=time, condition=more["condition"])
         live.started(c, folder)
         live.progress(Progress(done=1, total=2, what="latency 8 B"))
         return store.read(folder)

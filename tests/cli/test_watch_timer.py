@@ -72,10 +72,10 @@ def test_runs_that_overlap_or_were_killed_measure_once(snapshot: Snapshot) -> No
     output = command("watch", "run", "w").stdout
     first.send_signal(signal.SIGKILL)
     first.wait()
-    still = command("watch", "run", "w").stdout
+    second_output = command("watch", "run", "w").stdout
 
     snapshot(output)
-    snapshot(still)
+    snapshot(second_output)
     command("down", "w", "-y")
     add()
     command("watch", "run", "w")

@@ -75,9 +75,9 @@ DRESSES = (
 )
 DRESSED = [  # two dresses of each log for a commit, every dress of several logs; all with --long
     pytest.param(path.values[0], dress, id=f"{path.id}-{dress.__name__}")
-    for at, path in enumerate(SAMPLES)
+    for index, path in enumerate(SAMPLES)
     for number, dress in enumerate(DRESSES)
-    if LONG or number in (at % len(DRESSES), (at // 2 + 5) % len(DRESSES))
+    if LONG or number in (index % len(DRESSES), (index // 2 + 5) % len(DRESSES))
 ]
 
 

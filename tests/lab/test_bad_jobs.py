@@ -89,12 +89,12 @@ def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
 @pytest.mark.usefixtures("own_labs", "faulty", "impatient")
 def test_one_of_eight_that_dies_is_named_and_the_values_of_the_others_come_home() -> None:
     c = cluster.launch("eight", provider="lab", hosts=8)
-    heard = Once("ready 1", lambda: command("lab", "eight", "kill", "5"))
+    trigger = Once("ready 1", lambda: command("lab", "eight", "kill", "5"))
     with pytest.raises(JobError, match=r"5\.mpi\.eight") as failed:
-        c.bench("faulty", how="hang", timeout=60, listener=heard)
+        c.bench("faulty", how="hang", timeout=60, listener=trigger)
 
-    assert heard.noticed.startswith("[cluster] 5.mpi.eight ")
-    assert heard.noticed_at - heard.did_at < NOTICED_WITHIN
+    assert trigger.noticed.startswith("[cluster] 5.mpi.eight ")
+    assert trigger.noticed_at - trigger.did_at < NOTICED_WITHIN
     assert [n for n in range(8) if f"{n}.mpi.eight" in str(failed.value)] == [5]
     assert values().keys() <= {0, 1, 2, 3, 4, 6, 7}
     assert set(values().values()) == {(1.0, 2.0, 3.0)}
@@ -130,12 +130,12 @@ def test_a_link_that_is_cut_and_healed_costs_a_job_nothing(lab: Cluster) -> None
         threading.Event().wait(3)  # what happens to the network takes its time
         alter(lab.machines[1], "heal")
 
-    heard = Once("Process", cut_and_heal)
+    trigger = Once("Process", cut_and_heal)
     run = lab.bench(
-        "p2p", metrics=["oneway_time"], sizes="1MB", iterations=750, timeout=600, listener=heard
+        "p2p", metrics=["oneway_time"], sizes="1MB", iterations=750, timeout=600, listener=trigger
     )
 
-    assert (run.status, heard.noticed) == ("done", "")
+    assert (run.status, trigger.noticed) == ("done", "")
     assert {summary.n for summary in run.summary()} == {750}
     assert max(max(m.values) for m in run.measurements) > 2.0
 
@@ -145,11 +145,11 @@ def test_a_link_that_is_cut_and_healed_costs_a_job_nothing(lab: Cluster) -> None
 def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
     """It is named, with what to type; the ranks of the others do not run on without it."""
     c = cluster.launch("first", provider="lab")
-    heard = Once("ready 1", lambda: command("lab", "first", "cut", "0"))
+    trigger = Once("ready 1", lambda: command("lab", "first", "cut", "0"))
     with pytest.raises(Unreachable, match=r"0\.mpi\.first") as error:
-        c.bench("faulty", how="hang", timeout=60, listener=heard)
+        c.bench("faulty", how="hang", timeout=60, listener=trigger)
 
-    assert time.monotonic() - heard.did_at < NOTICED_WITHIN
+    assert time.monotonic() - trigger.did_at < NOTICED_WITHIN
     assert "cluster wait first && cluster fetch first" in error.value.remedy
     until(lambda: "faulty.py" not in must(c, 1, "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"), "end")
     command("lab", "first", "heal", "0")
@@ -168,9 +168,9 @@ def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
 @pytest.mark.usefixtures("own_labs", "faulty")
 def test_a_cluster_whose_leading_host_is_cut_off_says_so_and_goes_down_in_time() -> None:
     c = cluster.launch("lost", provider="lab")
-    heard = Once("ready 1", lambda: command("lab", "lost", "cut", "0"))
+    trigger = Once("ready 1", lambda: command("lab", "lost", "cut", "0"))
     with pytest.raises(Unreachable, match=r"0\.mpi\.lost"):
-        c.bench("faulty", how="hang", timeout=60, listener=heard)
+        c.bench("faulty", how="hang", timeout=60, listener=trigger)
 
     assert newest().status == "running"
     since = r"Unreachable since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: 0\.mpi\.lost, which leads"

@@ -84,9 +84,11 @@ def test_a_slow_host_that_is_configured_differently_has_that_as_its_cause() -> N
     )
 
     command("lab", "drifted", "kill", "4")
-    unread, still = json.loads(command("check", "drifted", "--drift", "--json", status=75).stdout)
+    unread, difference = json.loads(
+        command("check", "drifted", "--drift", "--json", status=75).stdout
+    )
     assert (unread["setting"], unread["count"], unread["of"]) == ("answers", 4, 5)
-    assert (unread["hosts"], unread["values"], still) == (
+    assert (unread["hosts"], unread["values"], difference) == (
         [4],
         ["no"],
         {**drift, "count": 3, "of": 4},

@@ -38,7 +38,7 @@ def test_one_way_of_100_mb_agrees_with_the_bound(lab: Cluster) -> None:
 def test_iperf_agrees_with_the_bound(lab: Cluster) -> None:
     rates = read(lambda: lab.bench("iperf", iterations=2, seconds=1))
 
-    assert rates == same(1.0, "forward", "reverse")
+    assert rates == expect(1.0, "forward", "reverse")
 
 
 def read(bench: Callable[[], Run]) -> dict[str, float]:
@@ -73,7 +73,7 @@ def best_shares(run: Run) -> dict[str, float]:
     return shares
 
 
-def same(share: float, *metrics: str) -> dict[str, Any]:
+def expect(share: float, *metrics: str) -> dict[str, Any]:
     """Say that each metric has a share of its bound."""
     return dict.fromkeys(metrics, pytest.approx(share, abs=WITHIN))
 
@@ -91,11 +91,11 @@ def test_a_slow_link_and_an_overlay_cost_what_they_cost(overlay: str) -> None:
         }
         for metric, bench in one_stream.items():
             bounded = partial(held_against, SLOW * GBIT * data / 1538, bench)
-            assert read(bounded) == same(1.0, metric)
+            assert read(bounded) == expect(1.0, metric)
         one_way = partial(move, c, "20MB", 2, "bcast", "reduce")
-        assert read(one_way) == same(1.0, "bcast", "reduce")
+        assert read(one_way) == expect(1.0, "bcast", "reduce")
         both_ways = ("allreduce", "allgather", "alltoall")
-        assert read(partial(move, c, LARGE, 4, *both_ways, **AT_ONCE)) == same(1.0, *both_ways)
+        assert read(partial(move, c, LARGE, 4, *both_ways, **AT_ONCE)) == expect(1.0, *both_ways)
 
 
 def held_against(bound: float, bench: Callable[[], Run]) -> Run:
@@ -127,7 +127,7 @@ def test_faster_links_are_read_where_the_machine_carries_twice_as_much() -> None
         before = enough(rates, gbit)
         with cluster.launch(f"fast{gbit:g}", provider="lab", options={"rate": f"{gbit}gbit"}) as c:
             shares = {name: read(partial(TOOLS[name], c, gbit)) for name in before}
-        wrong = {name for name, share in shares.items() if share != same(1.0, *share)}
+        wrong = {name for name, share in shares.items() if share != expect(1.0, *share)}
         after = enough(carried(), gbit) if wrong else {}
         assert not wrong & set(after), f"{shares} at {gbit:g} Gbit/s of {before}, {after} carried"
 
@@ -164,7 +164,7 @@ def test_a_slowed_host_shows() -> None:
         command("lab", "tenth", "slow", "1")
         run = windows(c, "256KiB", 3)
 
-    assert best_shares(run) == same(0.1, "bandwidth")
+    assert best_shares(run) == expect(0.1, "bandwidth")
 
 
 @pytest.mark.usefixtures("own_labs")

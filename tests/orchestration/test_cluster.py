@@ -115,15 +115,15 @@ class Recorder(cluster.Listener):
 
 
 def test_a_listener_hears_how_it_goes() -> None:
-    heard = Recorder()
+    recorder = Recorder()
     with cluster.launch("heard", hosts=2) as c:
-        run_ = c.bench("p2p", metrics="oneway_time", sizes="1MB", iterations=5, listener=heard)
+        run_ = c.bench("p2p", metrics="oneway_time", sizes="1MB", iterations=5, listener=recorder)
 
-    assert heard.folders == [run_.folder]
-    assert len(heard.lines) == 10
-    assert all("transferred 1 MB in" in line for line in heard.lines)
-    assert heard.done == sorted(heard.done)
-    assert heard.done[-1] == 1.0
+    assert recorder.folders == [run_.folder]
+    assert len(recorder.lines) == 10
+    assert all("transferred 1 MB in" in line for line in recorder.lines)
+    assert recorder.done == sorted(recorder.done)
+    assert recorder.done[-1] == 1.0
 
 
 @pytest.mark.usefixtures("faulty")

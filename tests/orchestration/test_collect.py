@@ -88,14 +88,14 @@ def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends(snapshot
 
 def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
     """At once, and apart from what they print."""
-    heard: list[tuple[str, str]] = []
+    events: list[tuple[str, str]] = []
 
     class Keeps(Listener):
         def output(self, line: str) -> None:
-            heard.append(("output", line))
+            events.append(("output", line))
 
         def notice(self, line: str) -> None:
-            heard.append(("notice", line))
+            events.append(("notice", line))
 
     hearing = JobOutput(Keeps(), None)
     hearing(Wrote(file="stderr", text="a warning\n[cluster] 1.mpi.x is gone\n"))
@@ -103,7 +103,7 @@ def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
     hearing(Wrote(file="measurements.0.jsonl", text="{}\n"))
     hearing(Wrote(file="progress.jsonl", text="epoch 1\n"))  # of a program, which may do so
 
-    assert heard == [
+    assert events == [
         ("notice", "[cluster] 1.mpi.x is gone"),
         ("output", "[cluster] a rank may print this"),
     ]

@@ -22,7 +22,7 @@ SRUN = """\
 
 
 @pytest.mark.parametrize(
-    ("does", "message"),
+    ("command", "message"),
     [
         ("exec sleep 600", "did not answer within 0.3 s"),
         ("echo 'srun: fatal: no configuration' >&2; exit 1", "says: srun: fatal: no configuration"),
@@ -30,12 +30,12 @@ SRUN = """\
     ],
 )
 def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
 ) -> None:
-    (tmp_path / "srun").write_text(SRUN.format(does=does))
+    (tmp_path / "srun").write_text(SRUN.format(does=command))
     (tmp_path / "srun").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    limit = 0.3 if "sleep" in does else 60.0  # whoever answers has time, also on a busy machine
+    limit = 0.3 if "sleep" in command else 60.0  # whoever answers has time, also on a busy machine
     monkeypatch.setattr("cluster.orchestration.bench.plan.LIMIT", limit)
     shell = plugins.find(Shell, "local")()
     start = time.monotonic()

@@ -246,12 +246,12 @@ MADE = journal.Answered(token="u", ids=("n",))  # noqa: S106
 def test_a_replacement_costs_the_time_in_which_both_machines_exist() -> None:
     up = (ORDERED, ANSWERED, CREATED, journal.LaunchFinished())
     entries = (*up, journal.Replacing(kept=MACHINES), AGAIN, MADE, journal.Created(machines=NEW))
-    during = state(*entries).receipt(1100.0)
+    meanwhile = state(*entries).receipt(1100.0)
     end = state(*entries, journal.Replacing(kept=NEW), journal.Replaced(at=1200.0))
     after = end.receipt(1300.0)
 
-    assert during is not None
-    assert during.dollars == pytest.approx((2 * 990 + 100) * 3.6 / 3600)
+    assert meanwhile is not None
+    assert meanwhile.dollars == pytest.approx((2 * 990 + 100) * 3.6 / 3600)
     assert after is not None
     assert after.dollars == pytest.approx((2 * 1190 + 200) * 3.6 / 3600)
     assert (after.hosts, end.machines, end.machines_to_keep) == (2, NEW, ())

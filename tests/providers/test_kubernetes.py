@@ -504,13 +504,13 @@ def test_a_pod_that_was_deleted_is_named_with_its_reason_before_and_after_it_is_
     name, node = kubernetes.pods()[0]["metadata"]["name"], kubernetes.pods()[0]["spec"]["nodeName"]
     kubernetes.kubelets.dead.add(node)  # so that the pod is being deleted until it is asked
     kubernetes.take(name, reason, message, event)
-    during = KubernetesProvider().revocation_reason(c.spec, c.machines)
+    meanwhile = KubernetesProvider().revocation_reason(c.spec, c.machines)
     kubernetes.kubelets.dead.clear()
     until(lambda: len(kubernetes.pods()) == 1, "it is gone")
     after = KubernetesProvider().revocation_reason(c.spec, c.machines)
 
-    assert during
-    snapshot(during.what)
+    assert meanwhile
+    snapshot(meanwhile.what)
     words = f"0.mpi.mine ended: its pod was deleted by somebody else: {event}: {message}"
     assert after
     assert words in after.what

@@ -135,7 +135,7 @@ def test_what_can_never_start_is_refused_and_cancelled(
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "reason"),
     [
         ("DOWN", "the partition off is DOWN: jobs wait in it until it is UP"),
         ("DRAIN", "the partition off is DRAIN: it takes no new jobs"),
@@ -143,7 +143,7 @@ def test_what_can_never_start_is_refused_and_cancelled(
     ],
 )
 def test_a_plan_says_that_a_partition_starts_nothing(
-    snapshot: Snapshot, slurm: SlurmHere, state: str, said: str
+    snapshot: Snapshot, slurm: SlurmHere, state: str, reason: str
 ) -> None:
     """For one that is down, `sbatch --test-only` says that the job would start now."""
     slurm.call("scontrol", "update", "PartitionName=off", f"State={state}")
@@ -153,7 +153,7 @@ def test_a_plan_says_that_a_partition_starts_nothing(
         spec = make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options})
         return plan_spec(spec)[1].lines[1]
 
-    assert planned("off").endswith(said)
+    assert planned("off").endswith(reason)
     snapshot(planned("all"))
     slurm.call("scontrol", "update", "PartitionName=off", "State=DOWN")
 

@@ -91,7 +91,7 @@ def test_an_unknown_host_is_refused_until_it_is_trusted(sshd: Sshd, home: Path) 
 
 
 @pytest.fixture
-def mine(sshd: Sshd, home: Path) -> str:
+def cluster_name(sshd: Sshd, home: Path) -> str:
     """A cluster of two names for the same host."""
     friend = befriend(sshd, home)
     with (home.parent / ".ssh" / "config").open("a") as config:
@@ -101,43 +101,43 @@ def mine(sshd: Sshd, home: Path) -> str:
     return "mine"
 
 
-def test_a_command_runs_on_all_hosts(snapshot: Snapshot, mine: str) -> None:
+def test_a_command_runs_on_all_hosts(snapshot: Snapshot, cluster_name: str) -> None:
     """Each line is prefixed, each host has its status, and the first failure is ours."""
-    result = command("run", mine, "--", "sh", "-c", "echo one; echo 'tw o'; echo err >&2")
+    result = command("run", cluster_name, "--", "sh", "-c", "echo one; echo 'tw o'; echo err >&2")
     lines = sorted(result.stdout.splitlines())
     assert lines == [f"{n}.mpi.mine: {word}" for n in (0, 1) for word in ("one", "tw o")]
     assert sorted(result.stderr.splitlines()) == ["0.mpi.mine: err", "1.mpi.mine: err"]
 
-    failed = command("run", mine, "--", "sh", "-c", "exit 3", status=3)
+    failed = command("run", cluster_name, "--", "sh", "-c", "exit 3", status=3)
     snapshot(failed.stderr)
-    rows = json.loads(command("run", mine, "--json", "--", "printf", "%s", "a b").stdout)
+    rows = json.loads(command("run", cluster_name, "--json", "--", "printf", "%s", "a b").stdout)
     assert rows == [
         {"host": f"{n}.mpi.mine", "status": 0, "stdout": "a b", "stderr": "", "error": ""}
         for n in (0, 1)
     ]
 
 
-def test_files_go_there_and_come_home(mine: str, home: Path) -> None:
+def test_files_go_there_and_come_home(cluster_name: str, home: Path) -> None:
     folder = home / "a folder"
     folder.mkdir()
     (folder / "file").write_text("content")
-    command("put", mine, str(folder), str(home / "there"))
-    command("get", mine, str(home / "there"), "back")
+    command("put", cluster_name, str(folder), str(home / "there"))
+    command("get", cluster_name, str(home / "there"), "back")
 
-    command("put", mine, str(folder / "file"), f"{home}/there/")
+    command("put", cluster_name, str(folder / "file"), f"{home}/there/")
     assert sorted(path.name for path in (home / "there").iterdir()) == ["file"]
-    command("put", mine, str(folder), f"{home}/there/")
+    command("put", cluster_name, str(folder), f"{home}/there/")
     assert (home / "there" / "a folder" / "file").read_text() == "content"
     assert (home / "back" / "0.mpi.mine" / "file").read_text() == "content"
     assert (home / "back" / "1.mpi.mine" / "file").read_text() == "content"
-    failed = command("get", mine, "/no/such", "back", status=1).stderr
+    failed = command("get", cluster_name, "/no/such", "back", status=1).stderr
     assert all(f"/no/such of {host} " in failed for host in ("127.0.0.1", "twin"))
 
 
-def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path) -> None:
-    assert [row["id"] for row in answer("ls", mine)] == ["127.0.0.1", "twin"]
-    assert "0.mpi.mine" in command("ls", mine).stdout
-    blocks = command("ls", mine, "--ssh-config").stdout
+def test_hosts_as_a_table_as_json_and_for_ssh(cluster_name: str, sshd: Sshd, home: Path) -> None:
+    assert [row["id"] for row in answer("ls", cluster_name)] == ["127.0.0.1", "twin"]
+    assert "0.mpi.mine" in command("ls", cluster_name).stdout
+    blocks = command("ls", cluster_name, "--ssh-config").stdout
     (home / "conf").write_text(f"IdentityFile {sshd.folder / 'user'}\n" + blocks)
     result = run("ssh", "-F", str(home / "conf"), "0.mpi.mine", "echo hello")
 
@@ -178,7 +178,7 @@ def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
     assert not Path(record["environment"][0]["home"], ".cluster-far").exists()
 
 
-def test_two_names_of_one_machine_are_not_two_hosts(mine: str) -> None:
+def test_two_names_of_one_machine_are_not_two_hosts(cluster_name: str) -> None:
     """Said before anything is started."""
     with pytest.raises(cluster.SpecError, match=r"0\.mpi\.mine and 1\.mpi\.mine"):
-        cluster.attach(mine).bench("p2p")
+        cluster.attach(cluster_name).bench("p2p")

@@ -32,10 +32,10 @@ DEFINITIONS = {d.id: d for d in (TIME, RATE)}
 TRICKY = "<script>alert('1 & 2')</script> $x$"
 
 
-def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path:
+def saved(name: str, times: float = 1.0, when: float = 1e9, **fields: Any) -> Path:
     """Write a run with two sweeps."""
-    folder = store.create(runs_folder(), name, "test", at)
-    record = plain_record(name, id=folder.name, at=at, definitions=DEFINITIONS, **fields)
+    folder = store.create(runs_folder(), name, "test", when)
+    record = plain_record(name, id=folder.name, at=when, definitions=DEFINITIONS, **fields)
     store.write(folder, record)
     for size in (8 * 4**k for k in range(8)):
         seconds = times * (1e-6 + size / 1e10)
@@ -229,7 +229,7 @@ def test_a_report_without_values_says_so(home: Path) -> None:
 
 def test_a_run_that_cannot_be_read_is_left_out_and_said(home: Path, snapshot: Snapshot) -> None:
     saved("some")
-    folder = saved("some", at=1e9 + 1)
+    folder = saved("some", when=1e9 + 1)
     (folder / store.RECORD).write_text("{")
     result = command("report", "some")
 
@@ -339,7 +339,7 @@ def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
 
 
 def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
-    first, second = saved("one"), saved("one", at=1e9 + 1)
+    first, second = saved("one"), saved("one", when=1e9 + 1)
     command("plot", "one")
     svg = (home / "plot.svg").read_text()
 
@@ -376,7 +376,7 @@ def test_low_runs_are_on_top_of_a_page_of_many(home: Path) -> None:
     log = ROOT / "tests" / "logs" / "nccl_tests.hopper.txt"  # 59% of what NVLink carries
     command("import", str(log), "--name", "slow")
     for number in range(pages.FEW):
-        saved(f"run{number}", at=1e9 + number)
+        saved(f"run{number}", when=1e9 + number)
     runs = [run.as_reported(home) for run in (load(f"run{n}") for n in range(pages.FEW))]
     slow = load("slow").as_reported(home)
 

@@ -50,7 +50,7 @@ def newer(folder: Path) -> None:
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
 def test_a_run_whose_last_line_is_cut_is_read_without_it(words: tuple[str, ...]) -> None:
     saved("good")
-    torn(saved("bad", at=1e9 + 1))
+    torn(saved("bad", when=1e9 + 1))
     done = command(*words, status=2 if "scaling" in words else 0)
 
     assert "Traceback" not in done.stderr
@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(
     words: tuple[str, ...], damage: Callable[[Path], None], message: str
 ) -> None:
     saved("good")
-    damage(saved("bad", at=1e9 + 1))
+    damage(saved("bad", when=1e9 + 1))
     refused = command(*words, status=1).stderr
 
     assert message in refused

@@ -21,20 +21,20 @@ class Link:
     def __init__(self, read: int, before: float = 0.0, after: float = 0.0) -> None:
         self.now = 0.0
         self._stalls = {read: (before, after)}
-        self._reads = self._taken = 0
+        self._reads = self._received = 0
 
     def clock(self) -> float:
         return self.now
 
     def recv_into(self, buffer: bytearray) -> int:
         """Return what arrived, and wait for a segment if there is nothing; 0 at the end."""
-        backlog = self._arrived() - self._taken
+        backlog = self._arrived() - self._received
         if not backlog and self.now < SECONDS:
-            self.now = min(SECONDS, (self._taken + SEGMENT) / RATE)
-            backlog = self._arrived() - self._taken
+            self.now = min(SECONDS, (self._received + SEGMENT) / RATE)
+            backlog = self._arrived() - self._received
         self._reads += 1
         count = min(len(buffer), backlog)
-        self._taken += count
+        self._received += count
         return count
 
     def getsockopt(self, *_option: int) -> bytes:
