@@ -21,10 +21,10 @@ PAGE = f'<a href="{WHEEL}" data-core-metadata="true">{WHEEL[1:]}</a>'.encode()
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Return the paths that pip has got from an index whose only wheel is said to have 150 MB."""
-    with zipfile.ZipFile(tmp_path / "toy.whl", "w") as made:
-        made.writestr("toy-1.0.dist-info/METADATA", ABOUT)
-        made.writestr("toy-1.0.dist-info/WHEEL", WHEEL_FILE)
-        made.writestr("toy-1.0.dist-info/RECORD", "")
+    with zipfile.ZipFile(tmp_path / "toy.whl", "w") as archive:
+        archive.writestr("toy-1.0.dist-info/METADATA", ABOUT)
+        archive.writestr("toy-1.0.dist-info/WHEEL", WHEEL_FILE)
+        archive.writestr("toy-1.0.dist-info/RECORD", "")
     files = {
         "/simple/toy/": PAGE,
         f"{WHEEL}.metadata": ABOUT,
@@ -79,12 +79,12 @@ def for_hosts(on_download: Callable[[str], None], *, large: bool) -> None:
 def test_more_than_100_mb_are_downloaded_only_after_a_yes_and_are_named(
     snapshot: Snapshot, download: Callable[..., None], index: list[str]
 ) -> None:
-    named: list[str] = []
+    names: list[str] = []
     with snapshot.raises(LargeDownload):
-        download(named.append, large=False)
+        download(names.append, large=False)
     assert WHEEL not in index
 
-    download(named.append, large=True)
+    download(names.append, large=True)
 
     assert WHEEL in index
-    assert [name.partition(" (")[0] for name in named] == ["downloading toy 1.0"]
+    assert [name.partition(" (")[0] for name in names] == ["downloading toy 1.0"]

@@ -70,9 +70,9 @@ class Lab:
 @pytest.fixture
 def lab(sshd: Sshd, tmp_path: Path) -> Iterator[Lab]:
     """One host over SSH."""
-    made = Lab(tmp_path, sshd, 1)
-    yield made
-    made.shells["0.mpi.lab"].close()
+    host_lab = Lab(tmp_path, sshd, 1)
+    yield host_lab
+    host_lab.shells["0.mpi.lab"].close()
 
 
 @pytest.mark.usefixtures("tools")
@@ -95,12 +95,12 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
 def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Path) -> None:
     """As those of an image that has torch; the libraries of cluster have precedence."""
     lab.install()
-    named = tmp_path / "with torch"  # of a Python for which there are wheels
-    run(f"{lab.bin()}/python3", "-m", "venv", "--without-pip", str(named))
-    [packages] = named.glob("lib/python3*/site-packages")
+    venv = tmp_path / "with torch"  # of a Python for which there are wheels
+    run(f"{lab.bin()}/python3", "-m", "venv", "--without-pip", str(venv))
+    [packages] = venv.glob("lib/python3*/site-packages")
     (packages / "torch.py").write_text("")
     (packages / "numpy.py").write_text("raise ImportError")
-    wanted = Environment(python=str(named / "bin" / "python3"))
+    wanted = Environment(python=str(venv / "bin" / "python3"))
     words = (f"{lab.bin()}/python3", "-P", "-c", "import numpy, torch; print(torch.__file__)")
 
     lab.install(wanted)
@@ -131,15 +131,15 @@ def index(lab: Lab, folder: Path) -> str:
     """Make a place where pip finds a library, what that needs, and our NumPy; give pip's words."""
     folder.mkdir()
     for name, needs in (("toy", "helper"), ("helper", "")):
-        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-        with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as made:
-            made.writestr(f"{name}.py", "")
-            made.writestr(
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(f"{name}.py", "")
+            wheel.writestr(
                 f"{name}-1.0.dist-info/METADATA",
-                about + (f"Requires-Dist: {needs}\n" if needs else ""),
+                metadata + (f"Requires-Dist: {needs}\n" if needs else ""),
             )
-            made.writestr(f"{name}-1.0.dist-info/WHEEL", WHEEL_FILE)
-            made.writestr(f"{name}-1.0.dist-info/RECORD", "")
+            wheel.writestr(f"{name}-1.0.dist-info/WHEEL", WHEEL_FILE)
+            wheel.writestr(f"{name}-1.0.dist-info/RECORD", "")
     lab.install()  # so that the wheel of NumPy is there
     [numpy, *_] = Path(os.environ["CLUSTER_CACHE"]).glob("wheels/*/numpy-*.whl")
     return f"{folder} {numpy.parent}"
@@ -168,11 +168,11 @@ def test_libraries_of_a_benchmark_are_beside_the_others(
     assert [step for _, step in lab.install()] == ["look", "ready"]  # others stay as they are
 
     inside = benchmark_libraries.folder(wanted.libraries)
-    there = f"{lab.machines['0.mpi.lab'].folder}/{inside}"
+    folder = f"{lab.machines['0.mpi.lab'].folder}/{inside}"
     rank = "import helper, numpy, toy; print(numpy.__version__)"
     words = (f"{lab.bin()}/python3", "-P", "-c", rank)
-    found = run("env", f"PYTHONPATH={there}", *words).stdout.strip()
-    assert f"numpy=={found}" == wheels.pinned("numpy")
+    version = run("env", f"PYTHONPATH={folder}", *words).stdout.strip()
+    assert f"numpy=={version}" == wheels.pinned("numpy")
     assert "'helper'" in run(*words, status=1).stderr
 
     missing = Environment(source=source, libraries=("toy==2.0",))
@@ -194,22 +194,22 @@ def test_torch_that_was_installed_brings_its_torchrun(
 ) -> None:
     """A stand-in of torch, in whose folder pip would leave a program without its path."""
     places = index(lab, tmp_path / "index")
-    with zipfile.ZipFile(tmp_path / "index" / "torch-1.0-py3-none-any.whl", "w") as made:
+    with zipfile.ZipFile(tmp_path / "index" / "torch-1.0-py3-none-any.whl", "w") as wheel:
         for name, text in (("__init__", ""), ("distributed/__init__", ""), ("helper", "")):
-            made.writestr(f"torch/{name}.py", text)
-        made.writestr("torch/distributed/run.py", STAND_IN)
-        about = "Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n"
-        made.writestr("torch-1.0.dist-info/METADATA", about)
-        made.writestr("torch-1.0.dist-info/WHEEL", WHEEL_FILE)
-        made.writestr("torch-1.0.dist-info/RECORD", "")
+            wheel.writestr(f"torch/{name}.py", text)
+        wheel.writestr("torch/distributed/run.py", STAND_IN)
+        metadata = "Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n"
+        wheel.writestr("torch-1.0.dist-info/METADATA", metadata)
+        wheel.writestr("torch-1.0.dist-info/WHEEL", WHEEL_FILE)
+        wheel.writestr("torch-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", places)
     lab.install(Environment(source="controller", libraries=("torch==1.0",)))
 
     program = "import os, torch.helper; print(os.environ['RANK'], os.environ['PYTHONPATH'])"
     words = ("--nnodes", "1", "--no-python", f"{lab.bin()}/python3", "-c", program)
-    own = f"{lab.machines['0.mpi.lab'].folder}/{benchmark_libraries.folder(('torch==1.0',))}"
-    assert run(f"{lab.bin()}/torchrun", *words).stdout == f"0 {own}\n"
+    folder = f"{lab.machines['0.mpi.lab'].folder}/{benchmark_libraries.folder(('torch==1.0',))}"
+    assert run(f"{lab.bin()}/torchrun", *words).stdout == f"0 {folder}\n"
 
 
 @pytest.mark.usefixtures("tools")
@@ -217,11 +217,11 @@ def test_libraries_that_the_named_python_has_are_not_installed_again(
     lab: Lab, tmp_path: Path
 ) -> None:
     index(lab, tmp_path / "index")
-    named = tmp_path / "with toy"
-    run(f"{lab.bin()}/python3", "-m", "venv", "--without-pip", str(named))
-    [packages] = named.glob("lib/python3*/site-packages")
+    venv = tmp_path / "with toy"
+    run(f"{lab.bin()}/python3", "-m", "venv", "--without-pip", str(venv))
+    [packages] = venv.glob("lib/python3*/site-packages")
     for wheel in (tmp_path / "index").glob("*.whl"):
         zipfile.ZipFile(wheel).extractall(packages)
-    wanted = Environment(python=str(named / "bin" / "python3"), libraries=("toy==1.0", "helper"))
+    wanted = Environment(python=str(venv / "bin" / "python3"), libraries=("toy==1.0", "helper"))
 
     assert "benchmark libraries" not in [step for _, step in lab.install(wanted)]

@@ -41,10 +41,10 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_a_full_disk_of_the_host(sshd: Sshd, small: Path, source: Path) -> None:
     shell = SshShell(sshd.machine())
-    ended = try_each({"tight": shell}, lambda _, one: one.put(source, f"{small}/there"))
+    results = try_each({"tight": shell}, lambda _, host: host.put(source, f"{small}/there"))
     shell.close()
 
-    assert re.search("written: .*(No space left|Wrote only)", str(ended["tight"]), re.DOTALL)
+    assert re.search("written: .*(No space left|Wrote only)", str(results["tight"]), re.DOTALL)
 
 
 def test_a_full_disk_here(

@@ -34,9 +34,9 @@ KEY = "ssh_host_ed25519_key"
 def test_only_an_sshd_that_listens_is_signalled(words: str, expected: bool) -> None:  # noqa: FBT001
     """One for a single connection would end it; the next one reads the new key anyway."""
     script = f'{LISTENS}\nlistens "$1"'
-    done = subprocess.run(["sh", "-euc", script, "sh", words], check=False)
+    result = subprocess.run(["sh", "-euc", script, "sh", words], check=False)
 
-    assert (done.returncode == 0) == expected
+    assert (result.returncode == 0) == expected
 
 
 IN_PLACE = 'mount --bind "$0" /etc/ssh && exec "$1" -i -E "$2"'
@@ -55,21 +55,21 @@ def socket_activated(sshd: Sshd) -> Iterator[Sshd]:
     place.mkdir()
     (sshd.folder / "host").rename(place / KEY)
     lines = (sshd.folder / "config").read_text().splitlines()
-    kept = [line for line in lines if not line.startswith(("ListenAddress", "HostKey"))]
-    (place / "sshd_config").write_text("\n".join([f"HostKey /etc/ssh/{KEY}", *kept, ""]))
+    rest = [line for line in lines if not line.startswith(("ListenAddress", "HostKey"))]
+    (place / "sshd_config").write_text("\n".join([f"HostKey /etc/ssh/{KEY}", *rest, ""]))
     log = sshd.folder / "log"
     words = ["unshare", "--mount", "sh", "-c", IN_PLACE, str(place), SSHD, str(log)]
     with socket.create_server((sshd.address, 0)) as server:
         sshd.port = server.getsockname()[1]
-        started: list[subprocess.Popen[bytes]] = []
+        processes: list[subprocess.Popen[bytes]] = []
 
         def accept() -> None:
             with contextlib.suppress(OSError):
                 while True:
-                    there, _ = server.accept()
-                    with there:
-                        started.append(
-                            subprocess.Popen(words, stdin=there.fileno(), stdout=there.fileno())
+                    peer, _ = server.accept()
+                    with peer:
+                        processes.append(
+                            subprocess.Popen(words, stdin=peer.fileno(), stdout=peer.fileno())
                         )
 
         thread = threading.Thread(target=accept)
@@ -77,9 +77,9 @@ def socket_activated(sshd: Sshd) -> Iterator[Sshd]:
         yield sshd
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
-        for one in started:
-            one.terminate()
-            one.wait(timeout=30)
+        for process in processes:
+            process.terminate()
+            process.wait(timeout=30)
 
 
 def test_the_key_of_an_sshd_that_is_started_for_each_connection_is_changed(
@@ -87,12 +87,12 @@ def test_the_key_of_an_sshd_that_is_started_for_each_connection_is_changed(
 ) -> None:
     """The connection that changes it lives on, the next one meets the new key, and no other."""
     machine = socket_activated.machine(alias="i-1")
-    known = socket_activated.folder / "known_hosts"
+    known_hosts = socket_activated.folder / "known_hosts"
     first = (socket_activated.folder / "host.pub").read_text().split()[:2]
-    known.write_text(f"i-1 {' '.join(first)}\n")
+    known_hosts.write_text(f"i-1 {' '.join(first)}\n")
     shells = {machine.name: SshShell(machine)}
-    rotate(shells, {machine.name: machine}, known)
-    [(alias, *now)] = [line.split() for line in known.read_text().splitlines()]
+    rotate(shells, {machine.name: machine}, known_hosts)
+    [(alias, *now)] = [line.split() for line in known_hosts.read_text().splitlines()]
 
     assert (alias, now[0]) == ("i-1", "ssh-ed25519")
     assert now != first

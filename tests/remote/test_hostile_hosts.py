@@ -45,10 +45,10 @@ def answers(servers: Callable[..., Sshd], tmp_path: Path) -> Iterator[Callable[[
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> bytes:
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname, made.mode = kind, link, mode
-    made.size = 4 if kind == tarfile.REGTYPE else 0
-    return made.tobuf(tarfile.GNU_FORMAT) + (b"evil".ljust(512, b"\0") if made.size else b"")
+    header = tarfile.TarInfo(name)
+    header.type, header.linkname, header.mode = kind, link, mode
+    header.size = 4 if kind == tarfile.REGTYPE else 0
+    return header.tobuf(tarfile.GNU_FORMAT) + (b"evil".ljust(512, b"\0") if header.size else b"")
 
 
 def sends(tmp_path: Path, *members: bytes) -> str:
@@ -96,13 +96,13 @@ def test_an_absolute_name_is_refused(answers: Callable[[str], SshShell], tmp_pat
 def test_a_link_that_is_here_is_replaced_and_not_followed(
     answers: Callable[[str], SshShell], tmp_path: Path
 ) -> None:
-    home, ours = tmp_path / "home", tmp_path / "ours"
+    home, target = tmp_path / "home", tmp_path / "ours"
     home.mkdir()
-    ours.write_text("ours")
-    (home / "link").symlink_to(ours)
+    target.write_text("ours")
+    (home / "link").symlink_to(target)
     answers(sends(tmp_path, member("link"))).fetch("/there", home)
 
-    assert ours.read_text() == "ours"
+    assert target.read_text() == "ours"
     assert (home / "link").read_text() == "evil"
 
 
@@ -131,7 +131,7 @@ def test_a_mode_that_is_none(
         shell.fetch("/there/file", tmp_path / "home")
 
 
-def written(folder: Path) -> int:
+def count_bytes(folder: Path) -> int:
     files = [path for path in folder.rglob("*") if path.suffix == ".part" or path.name == "file"]
     return sum(path.stat().st_size for path in files if path.is_file())
 
@@ -139,14 +139,14 @@ def written(folder: Path) -> int:
 @pytest.fixture
 def small_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let 8 MB be free here beside the reserve."""
-    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000 - written(tmp_path))
+    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000 - count_bytes(tmp_path))
     monkeypatch.setattr("cluster.remote.shells.ssh.ENDS_WITHIN", 0.5)
 
 
 @pytest.mark.usefixtures("small_disk")
-@pytest.mark.parametrize("what", ["file", "folder", "tera", "many", "sparse"])
+@pytest.mark.parametrize("kind", ["file", "folder", "tera", "many", "sparse"])
 def test_sizes_and_counts_are_bounded(
-    answers: Callable[[str], SshShell], tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+    answers: Callable[[str], SshShell], tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An endless stream, a file that is announced as a terabyte, a million files, and holes."""
     monkeypatch.setattr(transfer, "MOST_FILES", 500)
@@ -163,7 +163,7 @@ def test_sizes_and_counts_are_bounded(
         "tera": f"echo folder; cat {payload} /dev/zero",
         "many": f"echo folder; while cat {payload}; do :; done",
         "sparse": f"echo folder; cat {payload} /dev/zero",
-    }[what]
+    }[kind]
     payload.write_bytes(
         {
             "file": b"",
@@ -171,15 +171,15 @@ def test_sizes_and_counts_are_bounded(
             "tera": tera.tobuf(tarfile.GNU_FORMAT),
             "many": member("small"),
             "sparse": sparse.tobuf(tarfile.GNU_FORMAT),
-        }[what]
+        }[kind]
     )
-    why = {"many": "more than 500 files", "sparse": "holes|header"}.get(what, "would stay free")
+    why = {"many": "more than 500 files", "sparse": "holes|header"}.get(kind, "would stay free")
 
     with pytest.raises(ShellError, match=why):
         answers(script).fetch("/there/x", tmp_path / "home")
 
-    written = sum(p.stat().st_size for p in (tmp_path / "home").rglob("*") if p.is_file())
-    assert written <= 8_000_000
+    size = sum(p.stat().st_size for p in (tmp_path / "home").rglob("*") if p.is_file())
+    assert size <= 8_000_000
 
 
 def folder_of(*members: bytes) -> bytes:
@@ -187,9 +187,9 @@ def folder_of(*members: bytes) -> bytes:
 
 
 def pax(name: str, **headers: str) -> bytes:
-    made = tarfile.TarInfo(name)
-    made.pax_headers = headers
-    return made.tobuf(tarfile.PAX_FORMAT)
+    header = tarfile.TarInfo(name)
+    header.pax_headers = headers
+    return header.tobuf(tarfile.PAX_FORMAT)
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,13 @@ def test_the_reserve_of_the_disk_is_one_for_all_hosts(
 ) -> None:
     """Each sends less than there is room for, all together more."""
     home = tmp_path / "home"
-    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000 - written(home))
+    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000 - count_bytes(home))
     shells = {str(n): answers("echo 644; head -c 3000000 /dev/zero") for n in range(4)}
-    ended = try_each(shells, lambda name, shell: shell.fetch("/there/file", home / name))
+    results = try_each(shells, lambda name, shell: shell.fetch("/there/file", home / name))
 
-    failed = [error for error in ended.values() if isinstance(error, ShellError)]
+    failed = [error for error in results.values() if isinstance(error, ShellError)]
     assert 1 <= len(failed) <= 3
-    assert written(home) <= 8_000_000
+    assert count_bytes(home) <= 8_000_000
 
 
 @pytest.mark.parametrize(
@@ -281,46 +281,46 @@ def test_endless_output_of_a_command_is_given_up(
 def test_a_line_of_50_megabytes_comes_in_parts(answers: Callable[[str], SshShell]) -> None:
     parts: list[int] = []
     shell = answers("head -c 50000000 /dev/zero; head -c 30000000 /dev/zero >&2")
-    done = shell.run(["any"], on_line=lambda line: parts.append(len(line)))
+    result = shell.run(["any"], on_line=lambda line: parts.append(len(line)))
 
     assert sum(parts) == 50_000_000
     assert max(parts) < 10_000_000
-    assert len(done.stderr) <= 16 << 20
+    assert len(result.stderr) <= 16 << 20
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[6n\x9b31m\u202eevil\r"
 
 
 def test_escapes_are_seen_as_text() -> None:
-    shown = printable(f"a{ESCAPES}b\tc\r\nd \u00fc")
+    text = printable(f"a{ESCAPES}b\tc\r\nd \u00fc")
 
-    assert shown == ("a\\x1b]0;owned\\x07\\x1b[2J\\x1b[6n\\x9b31m\\u202eevil\\rb\tc\r\nd \u00fc")
+    assert text == ("a\\x1b]0;owned\\x07\\x1b[2J\\x1b[6n\\x9b31m\\u202eevil\\rb\tc\r\nd \u00fc")
 
 
 def obeyed(text: str) -> list[str]:
     """Return what a terminal would obey, but for the colours that are ours."""
-    ours = re.sub("\x1b\\[[0-9;]*m", "", text)
-    return re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ours)
+    rest = re.sub("\x1b\\[[0-9;]*m", "", text)
+    return re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", rest)
 
 
 @pytest.mark.usefixtures("tools", "faulty")
 def test_no_command_lets_a_terminal_obey_a_host() -> None:
     """What it prints, complains, notes and fails with is seen, in every command that shows it."""
     words = ("--provider=local", "evil")
-    done = {"bench": command("bench", "faulty", *words, "--how=escape", status=1)}
-    done["run"] = command("run", "evil", "--", "printf", "%s\\n", ESCAPES)
+    results = {"bench": command("bench", "faulty", *words, "--how=escape", status=1)}
+    results["run"] = command("run", "evil", "--", "printf", "%s\\n", ESCAPES)
     for verb in ("logs", "fetch", "wait"):
-        done[verb] = command(verb, "evil", status=None)
-    done["show"] = command("show", "latest")
-    done["json"] = command("show", "latest", "--json")
-    done["runs"] = command("runs")
-    done["down"] = command("down", "evil")
+        results[verb] = command(verb, "evil", status=None)
+    results["show"] = command("show", "latest")
+    results["json"] = command("show", "latest", "--json")
+    results["runs"] = command("runs")
+    results["down"] = command("down", "evil")
 
-    for verb, one in done.items():
-        assert obeyed(one.stdout + one.stderr) == [], verb
+    for verb, result in results.items():
+        assert obeyed(result.stdout + result.stderr) == [], verb
     for verb in ("bench", "run", "logs", "show"):
-        assert "\\x1b]0;owned" in done[verb].stdout + done[verb].stderr, verb
-    assert f"note {ESCAPES[:-1]}" in " ".join(json.loads(done["json"].stdout)["notes"])
+        assert "\\x1b]0;owned" in results[verb].stdout + results[verb].stderr, verb
+    assert f"note {ESCAPES[:-1]}" in " ".join(json.loads(results["json"].stdout)["notes"])
 
 
 def test_a_changed_key_is_told_with_both_fingerprints_and_nothing_is_sent(sshd: Sshd) -> None:
@@ -329,8 +329,8 @@ def test_a_changed_key_is_told_with_both_fingerprints_and_nothing_is_sent(sshd: 
         SshShell(sshd.machine()).run(["true"])
 
     for key in ("host", "other"):
-        printed = run("ssh-keygen", "-lf", str(sshd.folder / f"{key}.pub")).stdout.split()[1]
-        assert printed in str(refused.value)
+        fingerprint = run("ssh-keygen", "-lf", str(sshd.folder / f"{key}.pub")).stdout.split()[1]
+        assert fingerprint in str(refused.value)
     assert sshd.logins() == 0
 
 
@@ -342,26 +342,26 @@ def test_no_agent_is_forwarded_even_if_the_settings_say_so(
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)  # sshd would set its own
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     shell = SshShell(sshd.machine())
-    seen = shell.run(["env"]).stdout
+    variables = shell.run(["env"]).stdout
     shell.close()
 
-    assert "SSH_AUTH_SOCK" not in seen
-    assert "AWS_SECRET_ACCESS_KEY" not in seen
+    assert "SSH_AUTH_SOCK" not in variables
+    assert "AWS_SECRET_ACCESS_KEY" not in variables
 
 
 def mutated(content: bytes, chance: random.Random) -> bytes:
     """Change bytes, mostly of headers, cut the end, or put something in between."""
-    changed = bytearray(content)
+    data = bytearray(content)
     for _ in range(chance.choice((1, 1, 2, 5, 20))):
-        at = chance.randrange(min(len(changed), chance.choice((512, 2048, len(changed)))))
+        position = chance.randrange(min(len(data), chance.choice((512, 2048, len(data)))))
         match chance.randrange(5):
             case 0:
-                del changed[at + 1 :]
+                del data[position + 1 :]
             case 1:
-                changed[at:at] = chance.randbytes(chance.randrange(600))
+                data[position:position] = chance.randbytes(chance.randrange(600))
             case _:
-                changed[at] = chance.randrange(256)
-    return bytes(changed)
+                data[position] = chance.randrange(256)
+    return bytes(data)
 
 
 def test_a_damaged_archive_is_an_archive_or_one_error(tmp_path: Path) -> None:
@@ -370,13 +370,13 @@ def test_a_damaged_archive_is_an_archive_or_one_error(tmp_path: Path) -> None:
     (source / "folder").mkdir(parents=True)
     (source / "file").write_bytes(b"x" * 3000)
     (source / "folder" / "file").write_bytes(bytes(range(256)) * 9)
-    sent = io.BytesIO()
-    writer = ChunkWriter(sent.write, 700)
+    archive = io.BytesIO()
+    writer = ChunkWriter(archive.write, 700)
     transfer.pack(source, writer)
     writer.flush()
     chance, refused = random.Random(41), 0
     for number in range(2000 if LONG else 400):
-        stream = io.BytesIO(mutated(sent.getvalue(), chance))
+        stream = io.BytesIO(mutated(archive.getvalue(), chance))
         reader = StreamReader(partial(stream.read, 700))
         try:
             transfer.unpack(reader, tmp_path / "in" / str(number))

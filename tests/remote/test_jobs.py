@@ -31,19 +31,19 @@ def start(
 def test_quoting(tmp_path: Path, name: str) -> None:
     """Folder, words and variables reach the program as they are."""
     program = [sys.executable, "-c", "import os, sys; print(ascii((sys.argv[1], os.environ['X'])))"]
-    done = start(tmp_path / name, [*program, name], X=name)
+    result = start(tmp_path / name, [*program, name], X=name)
 
-    assert done.returncode == 0
+    assert result.returncode == 0
     assert (tmp_path / name / "stdout").read_text() == ascii((name, name)) + "\n"
     assert (tmp_path / name / "status").read_text() == "0\n"
 
 
 def test_both_streams_are_kept_and_shown(tmp_path: Path) -> None:
-    done = start(tmp_path, ["bash", "-c", "echo out; echo err >&2; exit 3"])
+    result = start(tmp_path, ["bash", "-c", "echo out; echo err >&2; exit 3"])
 
-    assert done.returncode == 3
-    assert done.stdout.startswith("out\n")
-    assert done.stderr == "err\n"
+    assert result.returncode == 3
+    assert result.stdout.startswith("out\n")
+    assert result.stderr == "err\n"
     assert (tmp_path / "stdout").read_text() == "out\n"
     assert (tmp_path / "stderr").read_text() == "err\n"
     assert (tmp_path / "status").read_text() == "3\n"
@@ -63,12 +63,12 @@ def test_variables_of_another_time_are_forgotten(
     monkeypatch.setenv("OMPI_MCA_btl", "of-another-time")
     monkeypatch.setenv("LD_PRELOAD_", "kept")
     start(tmp_path, ["env"], OMPI_MCA_pml="ours")
-    seen = (tmp_path / "stdout").read_text().splitlines()
+    lines = (tmp_path / "stdout").read_text().splitlines()
 
-    assert "OMPI_MCA_pml=ours" in seen
-    assert not any(line.startswith("OMPI_MCA_btl") for line in seen)
-    assert "LD_PRELOAD_=kept" in seen
-    assert f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}" in seen
+    assert "OMPI_MCA_pml=ours" in lines
+    assert not any(line.startswith("OMPI_MCA_btl") for line in lines)
+    assert "LD_PRELOAD_=kept" in lines
+    assert f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}" in lines
 
 
 def test_the_program_reads_nothing(tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ exec sleep 600
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of programs, where a file `dead` takes this machine's answers away."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]  # closed, as port 9 is, and only of this test
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]  # closed, as port 9 is, and only of this test
     monkeypatch.setattr(peers, "PORT", port)
     for name, text in (("timeout", TIMEOUT), ("srun", STEP)):
         (tmp_path / name).write_text(text.format(folder=tmp_path, port=port))
@@ -57,7 +57,7 @@ def nobody_asks() -> bool:
     return not processes(f"\0{peers.PORT}\0001\0001\0001")
 
 
-def asked(folder: Path) -> int:
+def questions(folder: Path) -> int:
     path = folder / "asked"
     return len(path.read_text().splitlines()) if path.exists() else 0
 
@@ -67,22 +67,22 @@ def test_a_long_step_on_a_node_that_falls_silent_ends_and_says_so(folder: Path) 
     shell = SrunShell(machine())
 
     def die() -> None:
-        until(lambda: (folder / "running").exists() and asked(folder), "the step runs, watched")
+        until(lambda: (folder / "running").exists() and questions(folder), "the step runs, watched")
         (folder / "dead").touch()
 
     threading.Thread(target=die).start()
-    said = r"127\.0\.0\.1 has not answered for 1 s"
-    with pytest.raises(Unreachable, match=said) as lost, shell.watched():
+    message = r"127\.0\.0\.1 has not answered for 1 s"
+    with pytest.raises(Unreachable, match=message) as error, shell.watched():
         shell.run(["sleep", "600"])
-    assert lost.value.transient
+    assert error.value.transient
 
 
 def test_a_host_that_answers_is_asked_until_the_block_ends(folder: Path) -> None:
-    lost = threading.Event()
-    with KernelWatch(machine(), lost.set) as watch:
-        until(lambda: asked(folder) > 1, "it is asked again")
+    loss = threading.Event()
+    with KernelWatch(machine(), loss.set) as watch:
+        until(lambda: questions(folder) > 1, "it is asked again")
         assert not nobody_asks()
-    assert (watch.why, lost.is_set()) == ("", False)
+    assert (watch.why, loss.is_set()) == ("", False)
     until(nobody_asks, "nobody asks any more")
 
 
@@ -90,22 +90,22 @@ def test_a_host_that_answers_is_asked_until_the_block_ends(folder: Path) -> None
 def test_a_host_that_never_answered_is_not_watched(folder: Path, address: str) -> None:
     """A firewall may drop the question, or only Slurm may know the name."""
     (folder / "dead").touch()
-    began = time.monotonic()
+    start = time.monotonic()
     with KernelWatch(machine(address), lambda: None) as watch:
-        until(lambda: address != "127.0.0.1" or asked(folder), "it asks")
+        until(lambda: address != "127.0.0.1" or questions(folder), "it asks")
         until(nobody_asks, "nobody asks any more")
     assert watch.why == ""
-    assert time.monotonic() - began < 30
-    assert asked(folder) == (address == "127.0.0.1")
+    assert time.monotonic() - start < 30
+    assert questions(folder) == (address == "127.0.0.1")
 
 
 def test_a_host_that_cannot_be_reached_is_lost_after_the_same_silence(folder: Path) -> None:
     """2 s: a question between two, and 1 s of them. None is without a limit, which 0 would be."""
-    lost = threading.Event()
-    with KernelWatch(machine(), lost.set):
-        until(lambda: asked(folder), "it is asked")
+    loss = threading.Event()
+    with KernelWatch(machine(), loss.set):
+        until(lambda: questions(folder), "it is asked")
         (folder / "unreachable").touch()
-        assert lost.wait(30)
+        assert loss.wait(30)
     assert set((folder / "asked").read_text().split()) == {"1"}
 
 
@@ -114,4 +114,4 @@ def test_the_machine_that_asks_is_not_asked(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("platform.node", lambda: "node7.example.org")
     with KernelWatch(machine(), lambda: None):
         assert nobody_asks()
-    assert not asked(folder)
+    assert not questions(folder)

@@ -54,9 +54,9 @@ def test_what_a_killed_controller_started_is_ended_and_named(
         background.process.wait()
     assert running(line) == [pid]
 
-    said = command("down", hosts).stdout
-    assert f"0.mpi.stays: {pid} {line}\n" in said
-    assert "0 left" in said
+    output = command("down", hosts).stdout
+    assert f"0.mpi.stays: {pid} {line}\n" in output
+    assert "0 left" in output
     assert running(line) == []
 
 
@@ -81,32 +81,32 @@ def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: 
     )
     daemon = "setsid sleep 9880 > /dev/null 2>&1 < /dev/null &"
     subprocess.run(["tmux", "new-session", "-d", "-s", "other", f"{daemon} sleep 9881"], check=True)
-    ours = ["sleep 9879", "sleep 9880", "sleep 9881"]
-    pids = [until(partial(running, line), line)[0] for line in ours]
+    lines = ["sleep 9879", "sleep 9880", "sleep 9881"]
+    pids = [until(partial(running, line), line)[0] for line in lines]
 
-    said = command("down", hosts).stdout
-    for pid, line in zip(pids, ours, strict=True):
+    output = command("down", hosts).stdout
+    for pid, line in zip(pids, lines, strict=True):
         assert running(line) == [pid]
-        assert f"on 0.mpi.stays: {pid} {line}\n" in said
+        assert f"on 0.mpi.stays: {pid} {line}\n" in output
         os.kill(pid, signal.SIGKILL)
-    assert "0 left" not in said
-    assert "Ended" not in said
+    assert "0 left" not in output
+    assert "Ended" not in output
 
 
 def test_down_in_a_command_of_the_cluster_does_not_end_itself() -> None:
     command("up", "stays", "--provider", "local", "--hosts", "1")
     inner = [sys.executable, "-m", "cluster", "down", "stays"]
-    said = command("run", "stays", "--on", "0", "--", *inner).stdout
-    assert "0 left" not in said
+    output = command("run", "stays", "--on", "0", "--", *inner).stdout
+    assert "0 left" not in output
 
 
 def test_any_bytes_of_a_command_line_are_shown(home: Path) -> None:
     """A shell's echo makes a NUL byte of backslash and 0, and grep prints no line beside one."""
     words = [b"sh", b"-c", b"sleep 9883; : '\\0' \xff"]
-    theirs = subprocess.Popen(words, env={**os.environ, MARK: ".cluster-any"})
+    process = subprocess.Popen(words, env={**os.environ, MARK: ".cluster-any"})
     until(lambda: running("sleep 9883"), "it runs")
     lines = end_leftovers(LocalShell(), ".cluster-any").ended
-    theirs.wait()
+    process.wait()
     assert sorted(line.partition(" ")[2] for line in lines) == [
         "sh -c sleep 9883; : '\\0' \ufffd",
         "sleep 9883",
@@ -116,14 +116,14 @@ def test_any_bytes_of_a_command_line_are_shown(home: Path) -> None:
 def test_a_process_of_another_user_is_not_ended() -> None:
     """Another user's cluster on the host may have the same name, and so the same folder."""
     words = ["env", f"{MARK}=.cluster-stays", "sleep", "9882"]
-    theirs = subprocess.Popen(words, user="nobody", group="nogroup")
+    process = subprocess.Popen(words, user="nobody", group="nogroup")
     try:
         until(lambda: running("sleep 9882"), "it runs")
         assert end_leftovers(LocalShell(), ".cluster-stays") == Leftovers()
-        assert theirs.poll() is None
+        assert process.poll() is None
     finally:
-        theirs.kill()
-        theirs.wait()
+        process.kill()
+        process.wait()
 
 
 def test_a_search_that_fails_is_not_called_clean(

@@ -107,7 +107,7 @@ def test_open_mpi_may_use_nothing_else() -> None:
 
 
 def test_a_run_says_what_its_messages_passed() -> None:
-    given = "OMPI_MCA_pml=ob1"
+    value = "OMPI_MCA_pml=ob1"
 
     assert libfabric.notes("efa", {}) == (Note("proven_provider", ("efa",)),)
-    assert libfabric.notes("efa", {"OMPI_MCA_pml": "ob1"}) == (Note("tcp_instead", (given, "efa")),)
+    assert libfabric.notes("efa", {"OMPI_MCA_pml": "ob1"}) == (Note("tcp_instead", (value, "efa")),)

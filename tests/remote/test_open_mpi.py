@@ -25,15 +25,15 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def machine(prefix: Path, shell: str = "local") -> Machine:
-    own = f"{prefix}/bin"
-    return Machine(name="0.mpi.c", id="0", address="127.0.0.1", shell=shell, folder="", bin=own)
+    path = f"{prefix}/bin"
+    return Machine(name="0.mpi.c", id="0", address="127.0.0.1", shell=shell, folder="", bin=path)
 
 
 def test_both_are_left_out_on_this_machine(prefix: Path, home: Path, tmp_path: Path) -> None:
     """With an RDMA device, messages may need mtl/ofi."""
     (tmp_path / "infiniband").mkdir()
-    both = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
-    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == both
+    expected = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == expected
 
     (tmp_path / "infiniband" / "rdmap0s6").mkdir()
     assert open_mpi.local_variables(machine(prefix), home, tmp_path) == {"OMPI_MCA_btl": "^ofi"}
@@ -52,11 +52,11 @@ def test_what_a_file_says_has_precedence(prefix: Path, home: Path, tmp_path: Pat
 
 def test_without_ssh_mpirun_is_told_of_a_launcher(prefix: Path, home: Path, tmp_path: Path) -> None:
     (tmp_path / "programs" / "ssh").rename(tmp_path / "programs" / "rsh")
-    known = open_mpi.local_variables(machine(prefix), home, tmp_path)
-    assert not known.keys() & open_mpi.STAND_IN.keys()
+    values = open_mpi.local_variables(machine(prefix), home, tmp_path)
+    assert not values.keys() & open_mpi.STAND_IN.keys()
 
     (tmp_path / "programs" / "rsh").unlink()
-    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == known | open_mpi.STAND_IN
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == values | open_mpi.STAND_IN
 
 
 @pytest.mark.usefixtures("tools")
@@ -64,8 +64,8 @@ def test_without_ssh_there_may_be_more_ranks_than_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Open MPI 5 alone says "Your job failed to map"."""
-    known = {path.name for folder in os.get_exec_path() for path in Path(folder).glob("*")}
-    monkeypatch.setenv("PATH", path_of(tmp_path / "bin", *known - {*open_mpi.REMOTE_SHELLS}))
+    programs = {path.name for folder in os.get_exec_path() for path in Path(folder).glob("*")}
+    monkeypatch.setenv("PATH", path_of(tmp_path / "bin", *programs - {*open_mpi.REMOTE_SHELLS}))
     hosts = str(len(os.sched_getaffinity(0)) + 2)
     words = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5", "bare")
     command("bench", "collectives", "--hosts", hosts, *words)
@@ -112,6 +112,6 @@ def test_ranks_on_this_machine_leave_it_out_unless_the_user_says_otherwise(
 def btl_of_ranks(name: str) -> set[str]:
     command("up", name)
     command("run", name, "--mpi", "--", "sh", "-c", "echo btl=$OMPI_MCA_btl")
-    said = (store.find(runs_folder(), "latest") / "raw" / "stdout").read_text()
+    output = (store.find(runs_folder(), "latest") / "raw" / "stdout").read_text()
     command("down", name)
-    return set(re.findall(r"^btl=(.*)$", said, re.MULTILINE))
+    return set(re.findall(r"^btl=(.*)$", output, re.MULTILINE))

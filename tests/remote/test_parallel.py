@@ -50,10 +50,10 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_they_really_run_at_once() -> None:
     """Each waits for the other; one after another would never end."""
-    both = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=30)
 
     def meet(name: str, _: Shell) -> str:
-        both.wait()
+        barrier.wait()
         return name.upper()
 
     assert parallel.on_each(hosts(a=LocalShell(), b=LocalShell()), meet) == {"a": "A", "b": "B"}
@@ -79,9 +79,9 @@ def test_what_one_gives_the_failure_of_another_does_not_take(snapshot: Snapshot)
             raise ShellError("/data could not be written.")
         return name.upper()
 
-    ended = parallel.try_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
-    assert ended["good"] == "GOOD"
-    snapshot(str(ended["bad"]))
+    results = parallel.try_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
+    assert results["good"] == "GOOD"
+    snapshot(str(results["bad"]))
 
 
 def test_a_mistake_of_ours_is_not_hidden() -> None:
@@ -94,10 +94,10 @@ def test_a_mistake_of_ours_is_not_hidden() -> None:
 
 def test_a_host_that_boots_is_waited_for() -> None:
     """Each state is told once."""
-    told: list[tuple[str, str]] = []
-    parallel.connect_all(hosts(a=Slow(attempts=3)), 30.0, lambda *news: told.append(news))
+    states: list[tuple[str, str]] = []
+    parallel.connect_all(hosts(a=Slow(attempts=3)), 30.0, lambda *news: states.append(news))
 
-    assert told == [("a", "refused"), ("a", "ready")]
+    assert states == [("a", "refused"), ("a", "ready")]
 
 
 def test_one_deadline_for_all_names_who_is_late(snapshot: Snapshot) -> None:
@@ -126,27 +126,27 @@ def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> N
             garbage=SshShell(sshd.machine(port=garbage)),
             nobody=SshShell(sshd.machine(port=1)),
         )
-        began = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(HostErrors) as failed:
             parallel.connect_all(shells, 3.0)
-        took = time.monotonic() - began
+        took = time.monotonic() - start
 
     assert took < 6
-    said = [str(error) for error in failed.value.exceptions]
+    messages = [str(error) for error in failed.value.exceptions]
     assert "3 of 4" in failed.value.message
-    assert [line.split()[0] for line in said] == ["mute", "garbage", "nobody"]
-    assert "banner" in said[0]
-    assert "booting" in said[2]
+    assert [line.split()[0] for line in messages] == ["mute", "garbage", "nobody"]
+    assert "banner" in messages[0]
+    assert "booting" in messages[2]
     for shell in shells.values():
         shell.close()
 
 
 def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> None:
     """Though one alone is enough to give up."""
-    known = [servers() for _ in range(3)]
-    for server in known:
+    daemons = [servers() for _ in range(3)]
+    for server in daemons:
         (server.folder / "known_hosts").write_text("")
-    shells = {str(server.port): SshShell(server.machine()) for server in known}
+    shells = {str(server.port): SshShell(server.machine()) for server in daemons}
     with pytest.raises(HostErrors, match="3 of 3") as failed:
         parallel.connect_all(shells, 60.0)
 
@@ -156,16 +156,16 @@ def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> Non
 
 def test_states_are_told_as_they_come(sshd: Sshd) -> None:
     sshd.stop()
-    told: list[str] = []
+    states: list[str] = []
 
     def on_state(_: str, state: str) -> None:
-        told.append(state)
+        states.append(state)
         if state == "refused":
             sshd.start()
 
     shell = SshShell(sshd.machine())
     parallel.connect_all({"a": shell}, 60.0, on_state)
-    assert told == ["refused", "ready"]
+    assert states == ["refused", "ready"]
     assert shell.state == "ready"
     shell.close()
 
@@ -187,14 +187,14 @@ def test_an_interrupt_ends_at_once(sshd: Sshd, home: Path, provider: str) -> Non
         assert process.stdout is not None
         assert process.stdout.readline().endswith(": go\n")
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        _, said = process.communicate(timeout=60)
+        start = time.monotonic()
+        _, errors = process.communicate(timeout=60)
 
     if provider == "local":  # killed; the kernel may still be at it
         until(lambda: processes(mark) == [], "the command has ended")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start < 10
     assert process.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
     for pid in processes(mark):
         os.kill(pid, signal.SIGKILL)
 
@@ -250,10 +250,10 @@ class Refuses(LocalShell):
 
 def test_hosts_that_do_not_answer_are_found_in_the_time_of_one() -> None:
     shells = hosts(a=Silent(), b=LocalShell(), c=Refuses(), d=Silent())
-    began = time.monotonic()
+    start = time.monotonic()
     dead = parallel.unanswering(shells, 1.0)
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start < 10
     assert {name: (error.state, error.remedy) for name, error in dead.items()} == {
         "a": ("connecting", ""),
         "c": ("refused", "Look at it."),
@@ -269,27 +269,27 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(
         Machine(name=name, id="i", address=name, shell="local", folder="x", bin="y")  # noqa: S604
         for name in ("a", "b")
     )
-    both = Hosts("mine", lambda: machines)
-    dead, alive = both.shells()["a"], both.shells()["b"]
-    both._shells = {
-        key: Silent() if shell is dead else shell for key, shell in both._shells.items()
+    fleet = Hosts("mine", lambda: machines)
+    dead, alive = fleet.shells()["a"], fleet.shells()["b"]
+    fleet._shells = {
+        key: Silent() if shell is dead else shell for key, shell in fleet._shells.items()
     }
-    both.give_up_dead(1.0)
+    fleet.give_up_dead(1.0)
     (tmp_path / "there").mkdir()
 
-    began = time.monotonic()
+    start = time.monotonic()
     for _ in range(3):
-        ended = both.try_run(["echo", "there"])
-        assert isinstance(ended["a"], Unreachable)
-        assert isinstance(ended["b"], Completed)
-        assert ended["b"].stdout == "there\n"
+        results = fleet.try_run(["echo", "there"])
+        assert isinstance(results["a"], Unreachable)
+        assert isinstance(results["b"], Completed)
+        assert results["b"].stdout == "there\n"
         with snapshot.raises(Unreachable):
-            both.shells()["a"].fetch(str(tmp_path / "there"), tmp_path / "home")
-    assert time.monotonic() - began < 10
-    assert both.shells()["b"] is alive
+            fleet.shells()["a"].fetch(str(tmp_path / "there"), tmp_path / "home")
+    assert time.monotonic() - start < 10
+    assert fleet.shells()["b"] is alive
 
-    both.give_up_dead(20.0)
-    assert {name: end.status for name, end in both.run(["true"]).items()} == {"a": 0, "b": 0}
+    fleet.give_up_dead(20.0)
+    assert {name: end.status for name, end in fleet.run(["true"]).items()} == {"a": 0, "b": 0}
 
 
 def test_each_host_of_a_machine_that_does_not_answer_is_left_out() -> None:
@@ -325,10 +325,10 @@ def test_a_silent_host_holds_up_no_host_that_answered(monkeypatch: pytest.Monkey
 def test_where_nobody_answers_all_have_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "AT_LEAST", 0.0)
     shells = hosts(a=Silent(), b=Silent())
-    began = time.monotonic()
+    start = time.monotonic()
     dead = parallel.unanswering(shells, 0.3)
 
-    assert time.monotonic() - began >= 0.3
+    assert time.monotonic() - start >= 0.3
     assert [(name, error.state) for name, error in dead.items()] == [
         ("a", "connecting"),
         ("b", "connecting"),

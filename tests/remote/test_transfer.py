@@ -36,9 +36,9 @@ def packed(*members: tarfile.TarInfo, data: bytes = b"") -> bytes:
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname = kind, link
-    return made
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -68,21 +68,21 @@ def test_a_file_that_came_is_renamed_and_half_of_one_is_removed(
 )
 def test_an_outlet_sends_whole_pieces(sizes: list[int]) -> None:
     """Each but the last; also to somebody who takes less at once."""
-    for taken in (10, 3):
-        sent: list[bytes] = []
+    for limit in (10, 3):
+        pieces: list[bytes] = []
 
-        def send(piece: bytes, taken: int = taken, sent: list[bytes] = sent) -> int:
-            sent.append(piece[:taken])
-            return min(taken, len(piece))
+        def send(piece: bytes, limit: int = limit, pieces: list[bytes] = pieces) -> int:
+            pieces.append(piece[:limit])
+            return min(limit, len(piece))
 
         writer = ChunkWriter(send, 10)
         data = [bytes([number]) * size for number, size in enumerate(sizes)]
         for part in data:
             assert writer.write(part) == len(part)
         writer.flush()
-        assert b"".join(sent) == b"".join(data)
-        if taken == 10:
-            assert all(len(piece) == 10 for piece in sent[:-1])
+        assert b"".join(pieces) == b"".join(data)
+        if limit == 10:
+            assert all(len(piece) == 10 for piece in pieces[:-1])
 
 
 def test_an_outlet_that_nobody_reads() -> None:
@@ -125,12 +125,12 @@ def test_a_second_name_of_a_file_is_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "second").stat().st_nlink == 1
 
 
-@pytest.mark.parametrize("left", [513, 700, 1024, 1700])
-def test_an_archive_that_is_cut_off(tmp_path: Path, left: int) -> None:
+@pytest.mark.parametrize("length", [513, 700, 1024, 1700])
+def test_an_archive_that_is_cut_off(tmp_path: Path, length: int) -> None:
     """The file that was being written does not appear; one of the same name stays as it was."""
     (tmp_path / "file").write_text("old")
     with pytest.raises(tarfile.TarError):
-        transfer.unpack(reader(packed(member("file"), data=b"x" * 2000)[:left]), tmp_path)
+        transfer.unpack(reader(packed(member("file"), data=b"x" * 2000)[:length]), tmp_path)
 
     assert (tmp_path / "file").read_text() == "old"
     assert [path.name for path in tmp_path.glob(".*")] == []
@@ -139,12 +139,12 @@ def test_an_archive_that_is_cut_off(tmp_path: Path, left: int) -> None:
 def test_two_hosts_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
     """As when the files of a job come home: each makes the folders that are not there yet."""
     names = [f"{number}/{number}" for number in range(300)]
-    sent = packed(*(member(name, tarfile.DIRTYPE) for name in names), member("file"), data=b"x")
+    archive = packed(*(member(name, tarfile.DIRTYPE) for name in names), member("file"), data=b"x")
     start = threading.Barrier(8)
 
     def come(_: int) -> None:
         start.wait()
-        transfer.unpack(reader(sent), tmp_path / "home")
+        transfer.unpack(reader(archive), tmp_path / "home")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(come, range(8)))
@@ -162,15 +162,15 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
 
 def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
     """Its mode comes last."""
-    here = tmp_path / "here"
-    (here / "sealed").mkdir(parents=True)
-    (here / "sealed" / "file").write_text("x")
-    (here / "sealed").chmod(0o555)
-    sent = io.BytesIO()
-    writer = ChunkWriter(sent.write, 100)
-    transfer.pack(here, writer)
+    source = tmp_path / "here"
+    (source / "sealed").mkdir(parents=True)
+    (source / "sealed" / "file").write_text("x")
+    (source / "sealed").chmod(0o555)
+    stream = io.BytesIO()
+    writer = ChunkWriter(stream.write, 100)
+    transfer.pack(source, writer)
     writer.flush()
-    transfer.unpack(reader(sent.getvalue()), tmp_path / "home")
+    transfer.unpack(reader(stream.getvalue()), tmp_path / "home")
 
     sealed = tmp_path / "home" / transfer.INSIDE / "sealed"
     assert (sealed.stat().st_mode & 0o777, (sealed / "file").read_text()) == (0o555, "x")
@@ -190,9 +190,9 @@ def test_a_script_that_gets_less_leaves_nothing(
     folder = tmp_path / "a folder"
     to = folder / "it's"
     cut = packed(member("it"), data=b"12345")[:1024].decode()
-    done = run("sh", "-c", script(str(to)), input=cut, status=1)
+    result = run("sh", "-c", script(str(to)), input=cut, status=1)
 
-    assert "whole" in done.stderr
+    assert "whole" in result.stderr
     assert list(folder.iterdir()) == []
 
 
@@ -212,26 +212,26 @@ def test_only_files_that_grow_are_fine() -> None:
 
 def longnames() -> Iterator[bytes]:
     """Yield headers that say that the next one has a long name, without end."""
-    made = member("././@LongLink", tarfile.GNUTYPE_LONGNAME)
-    made.size = 100
+    info = member("././@LongLink", tarfile.GNUTYPE_LONGNAME)
+    info.size = 100
     while True:
-        yield made.tobuf(tarfile.GNU_FORMAT) + b"n" * 99 + bytes(413)
+        yield info.tobuf(tarfile.GNU_FORMAT) + b"n" * 99 + bytes(413)
 
 
 def long_header() -> Iterator[bytes]:
     """Yield one header that describes a file in a gigabyte, and goes on."""
-    made = member("PaxHeaders/x", tarfile.XHDTYPE)
-    made.size = 1 << 30
-    yield made.tobuf(tarfile.USTAR_FORMAT)
+    info = member("PaxHeaders/x", tarfile.XHDTYPE)
+    info.size = 1 << 30
+    yield info.tobuf(tarfile.USTAR_FORMAT)
     while True:
         yield b"3000 comment=" + b"n" * 2987
 
 
 def global_headers() -> Iterator[bytes]:
     """Yield what holds for all files that follow, ever more of it, without a file."""
-    made = member("pax_global_header", tarfile.XGLTYPE)
-    made.size = 30
-    header = made.tobuf(tarfile.USTAR_FORMAT)
+    info = member("pax_global_header", tarfile.XGLTYPE)
+    info.size = 30
+    header = info.tobuf(tarfile.USTAR_FORMAT)
     for number in count():
         record = f"0030 k{number:010d}={'v' * 12}\n".encode()
         yield header + record.ljust(512, b"\0")
@@ -242,11 +242,11 @@ def test_headers_without_end_are_refused(
     snapshot: Snapshot, tmp_path: Path, headers: Callable[[], Iterator[bytes]]
 ) -> None:
     """Long before they fill the memory."""
-    sent = Counted(headers())
+    stream = Counted(headers())
     with snapshot.raises(tarfile.TarError):
-        transfer.unpack(StreamReader(sent), tmp_path / "home")
+        transfer.unpack(StreamReader(stream), tmp_path / "home")
 
-    assert sent.bytes < 3 << 20
+    assert stream.bytes < 3 << 20
     assert not (tmp_path / "home").exists()
 
 
@@ -271,25 +271,25 @@ def test_memory_is_flat_over_20_000_files(tmp_path: Path, monkeypatch: pytest.Mo
 
     The living objects of this process are counted after 10% and at the end.
     """
-    held: list[int] = []
-    came = count(1)
+    blocks: list[int] = []
+    counter = count(1)
 
-    def written(reader: StreamReader, *_: object) -> None:
+    def observe(reader: StreamReader, *_: object) -> None:
         reader.piece(5)
-        if next(came) in (FILES // 10, FILES):
+        if next(counter) in (FILES // 10, FILES):
             gc.collect()
-            held.append(sys.getallocatedblocks())
+            blocks.append(sys.getallocatedblocks())
 
     def files() -> Iterator[bytes]:
-        made = member("a/file")
-        made.size = 5
-        file = made.tobuf(tarfile.GNU_FORMAT) + b"12345".ljust(512, b"\0")
-        for said in islice(global_headers(), FILES):
-            yield said + file
+        info = member("a/file")
+        info.size = 5
+        file = info.tobuf(tarfile.GNU_FORMAT) + b"12345".ljust(512, b"\0")
+        for header in islice(global_headers(), FILES):
+            yield header + file
         yield bytes(1024)
 
-    monkeypatch.setattr(transfer, "receive", written)
+    monkeypatch.setattr(transfer, "receive", observe)
     transfer.unpack(StreamReader(Counted(files())), tmp_path)
 
-    assert next(came) == FILES + 1
-    assert held[1] - held[0] < FILES // 10  # less than a byte of each file, as objects go
+    assert next(counter) == FILES + 1
+    assert blocks[1] - blocks[0] < FILES // 10  # less than a byte of each file, as objects go

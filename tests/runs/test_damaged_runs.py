@@ -51,11 +51,11 @@ def newer(folder: Path) -> None:
 def test_a_run_whose_last_line_is_cut_is_read_without_it(words: tuple[str, ...]) -> None:
     saved("good")
     torn(saved("bad", when=1e9 + 1))
-    done = command(*words, status=2 if "scaling" in words else 0)
+    result = command(*words, status=2 if "scaling" in words else 0)
 
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in result.stderr
     if words[0] == "show":
-        assert "measurements.jsonl" in done.stdout
+        assert "measurements.jsonl" in result.stdout
 
 
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(
 
 
 def test_a_run_of_an_older_version_is_shown_as_it_was() -> None:
-    shown = command("show", str(ROOT / "tests" / "plain_run")).stdout
+    output = command("show", str(ROOT / "tests" / "plain_run")).stdout
 
-    assert "latency" in shown
-    assert "(done)" in shown
+    assert "latency" in output
+    assert "(done)" in output

@@ -64,11 +64,11 @@ def within_memory(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(limited, capture_output=True, text=True, timeout=300, check=False)
 
 
-def assert_refused(done: subprocess.CompletedProcess[str], word: str) -> None:
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert "MemoryError" not in done.stderr
-    assert word in done.stderr
+def assert_refused(result: subprocess.CompletedProcess[str], word: str) -> None:
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    assert "MemoryError" not in result.stderr
+    assert word in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_rows_of_which_all_would_be_kept(
 @pytest.fixture
 def no_files(home: Path) -> dict[str, Path]:
     """A pipe, a socket and a device, with the endings that some commands look at."""
-    made: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for ending in ("", ".toml"):
         os.mkfifo(home / f"pipe{ending}")
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(f"socket{ending}")
         (home / f"device{ending}").symlink_to("/dev/zero")
-    made |= {"pipe": home / "pipe", "socket": home / "socket", "device": home / "device"}
-    return made
+    files |= {"pipe": home / "pipe", "socket": home / "socket", "device": home / "device"}
+    return files
 
 
 @pytest.mark.parametrize("line", READERS)

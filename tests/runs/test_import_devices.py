@@ -22,7 +22,7 @@ def judged(tmp_path: Path, *files: Path, metric: PairMetric = "bandwidth") -> Fl
     return judge_fleet(import_pairs(list(map(str, files)), tmp_path / "runs", options))
 
 
-def changed(tmp_path: Path, file: Path, **values: str) -> Path:
+def copy_with(tmp_path: Path, file: Path, **values: str) -> Path:
     """Copy a log with other values."""
     text = file.read_text()
     for name, value in values.items():
@@ -47,19 +47,19 @@ def test_far_memory_is_no_fault(tmp_path: Path, metric: PairMetric, usual: str) 
 def test_slow_memory_of_a_node_is_named(tmp_path: Path) -> None:
     """A node with half of its DIMMs: all nodes read its memory slowly, its cores read others'."""
     halves = {"v99833_3": "49833.3", "v101196_7": "51196.7", "v76935_0": "46935.0"}
-    slow = changed(tmp_path, CXL, **halves, v76710_9="46710.9")
+    slow = copy_with(tmp_path, CXL, **halves, v76710_9="46710.9")
     verdict = judged(tmp_path, slow, DISTANCES)
 
-    assert [(one.part, one.kind) for one in verdict.blamed] == [("numa:0", "BAD")]
+    assert [(finding.part, finding.kind) for finding in verdict.blamed] == [("numa:0", "BAD")]
     assert "memory" in verdict.blamed[0].evidence
     assert "cores" not in verdict.blamed[0].evidence
 
 
 def test_a_slow_link_between_two_good_nodes_is_named(tmp_path: Path) -> None:
-    slow = changed(tmp_path, CXL, v77137_2="40000.0")
+    slow = copy_with(tmp_path, CXL, v77137_2="40000.0")
     verdict = judged(tmp_path, slow, DISTANCES)
 
-    assert [(one.part, one.kind) for one in verdict.blamed] == [("pair:NUMA1-NUMA2", "LINK")]
+    assert [(fault.part, fault.kind) for fault in verdict.blamed] == [("pair:NUMA1-NUMA2", "LINK")]
 
 
 def test_without_distances_a_far_node_is_undecided(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_without_distances_a_far_node_is_undecided(tmp_path: Path) -> None:
 def test_two_sockets_are_compared_as_far_as_two_can_be(snapshot: Snapshot, tmp_path: Path) -> None:
     """Alike is HEALTHY; if they differ, nothing says which one is at fault."""
     two = TOOLS / "mlc.two_sockets.txt"
-    verdict = judged(tmp_path, changed(tmp_path, two, v50916_6="11091.6"))
+    verdict = judged(tmp_path, copy_with(tmp_path, two, v50916_6="11091.6"))
 
     assert judged(tmp_path, two).verdict == "HEALTHY"
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
@@ -105,19 +105,19 @@ def perftest(nic: str, rate: float, gpu: int | None = None) -> str:
     )
 
 
-def path(one: str, other: str) -> str:
+def path(device: str, other: str) -> str:
     """Return the class of two devices of a host with a NIC per GPU, and two GPUs per socket."""
-    a, b = int(one[-1]), int(other[-1])
-    if one == other:
+    a, b = int(device[-1]), int(other[-1])
+    if device == other:
         return "X"
-    if one[0] == other[0] == "G":
+    if device[0] == other[0] == "G":
         return "NV12"
     return "PIX" if a == b else "NODE" if a // 2 == b // 2 else "SYS"
 
 
 def topology(tmp_path: Path) -> Path:
     names = [f"{kind}{n}" for kind in ("GPU", "NIC") for n in range(4)]
-    rows = ["\t".join([one, *(path(one, other) for other in names)]) for one in names]
+    rows = ["\t".join([name, *(path(name, other) for other in names)]) for name in names]
     head = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity"])
     legend = [f"  NIC{n}: mlx5_{n}" for n in range(4)]
     file = tmp_path / "topo.txt"
@@ -138,7 +138,7 @@ def test_nics_and_gpus_are_compared_within_their_class(tmp_path: Path, slow: str
     verdict = judged(tmp_path, *sorted(tmp_path.glob("gpu*")), topology(tmp_path))
 
     wanted = {"NIC2": ["nic:mlx5_2"], "GPU1": ["gpu:1"], "": []}[slow]
-    assert [one.part for one in verdict.blamed] == wanted, verdict
+    assert [finding.part for finding in verdict.blamed] == wanted, verdict
     assert verdict.verdict == ("FAULTY" if slow else "HEALTHY")
     assert verdict.tests == 16
 
@@ -146,13 +146,13 @@ def test_nics_and_gpus_are_compared_within_their_class(tmp_path: Path, slow: str
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_a_nic_is_blamed_from_the_second_low_test_on(tmp_path: Path, repeats: int) -> None:
     """One test alone could be the partner's fault."""
-    for at in range(repeats):
+    for node in range(repeats):
         for nic in range(4):
             text = perftest(f"mlx5_{nic}", 96.1 if nic == 3 else 196.5 - nic / 10)
-            (tmp_path / f"to_node{at}.{nic}.log").write_text(text)
+            (tmp_path / f"to_node{node}.{nic}.log").write_text(text)
     verdict = judged(tmp_path, *sorted(tmp_path.glob("to_*")), topology(tmp_path))
 
-    blamed = [(one.part, one.kind) for one in verdict.blamed]
+    blamed = [(finding.part, finding.kind) for finding in verdict.blamed]
     assert blamed == ([("nic:mlx5_3", "BAD")] if repeats > 1 else [])
     assert any(text.startswith("nic:mlx5_3: ") for text in verdict.undecided) == (repeats == 1)
 
@@ -183,9 +183,9 @@ def gpus_of_nodes(tmp_path: Path, gpus: int, nodes: int = 2) -> Path:
     """Write what nvidia-smi topo -m prints of GPUs at several nodes."""
     names = [f"GPU{n}" for n in range(gpus)]
     rows = [
-        "\t".join([one, *("X" if one == other else "NV18" for other in names), "0-31",
+        "\t".join([name, *("X" if name == other else "NV18" for other in names), "0-31",
                    str(n * nodes // gpus)])
-        for n, one in enumerate(names)
+        for n, name in enumerate(names)
     ]  # fmt: skip
     file = tmp_path / "topo.txt"
     head = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity"])
@@ -216,21 +216,21 @@ def test_copies_of_each_node_are_compared(
         (tmp_path / f"run{node}.log").write_text(text * (2 if slow.startswith("GPU") else 1))
     verdict = judged(tmp_path, *sorted(tmp_path.glob("run*")), gpus_of_nodes(tmp_path, 8))
 
-    assert [one.part for one in verdict.blamed] == wanted
-    assert all(cause in one.evidence for one in verdict.blamed)
+    assert [finding.part for finding in verdict.blamed] == wanted
+    assert all(cause in finding.evidence for finding in verdict.blamed)
     assert verdict.verdict == ("FAULTY" if slow else "HEALTHY")
     assert "distance 10 55.00 GB/s" in verdict.answer
 
 
 def test_two_nodes_with_a_gpu_each_are_alike(snapshot: Snapshot, tmp_path: Path) -> None:
     """Two GH200, as github.com published them in 2026; the log has both nodes one after another."""
-    both = tmp_path / "both.log"
-    both.write_text(nvbandwidth(0, [377.0, 133.2]) + nvbandwidth(1, [133.2, 380.0]))
-    verdict = judged(tmp_path, both, gpus_of_nodes(tmp_path, 2))
+    log = tmp_path / "both.log"
+    log.write_text(nvbandwidth(0, [377.0, 133.2]) + nvbandwidth(1, [133.2, 380.0]))
+    verdict = judged(tmp_path, log, gpus_of_nodes(tmp_path, 2))
 
     assert (verdict.verdict, verdict.tests) == ("HEALTHY", 4)
     snapshot(verdict.assumptions[0])
-    without = judged(tmp_path, both)
+    without = judged(tmp_path, log)
     assert (without.verdict, without.blamed) == ("UNDECIDED", ())
 
 

@@ -25,8 +25,8 @@ def imported(*words: str, text: str = "") -> Any:
 
 
 def test_a_log_becomes_a_run_with_its_raw_file(tmp_path: Path) -> None:
-    done = import_logs([str(LOGS / "osu.latency.txt")], tmp_path)
-    run = store.read(done.folder)
+    result = import_logs([str(LOGS / "osu.latency.txt")], tmp_path)
+    run = store.read(result.folder)
 
     assert run.status == "done"
     assert run.record.benchmark == "osu"
@@ -36,7 +36,7 @@ def test_a_log_becomes_a_run_with_its_raw_file(tmp_path: Path) -> None:
     assert (run.folder / "raw" / "osu.latency.txt").read_bytes() == (
         LOGS / "osu.latency.txt"
     ).read_bytes()
-    assert store.find(tmp_path, "imported") == done.folder
+    assert store.find(tmp_path, "imported") == result.folder
 
 
 def test_the_raw_file_has_no_secret_and_neither_has_the_record(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_the_raw_file_has_no_secret_and_neither_has_the_record(tmp_path: Path) -
         + (LOGS / "osu.latency.txt").read_text()
         + f"password={secret}\n"
     )
-    done = import_logs([str(log)], tmp_path / "runs")
-    files = [path for path in done.folder.rglob("*") if path.is_file()]
+    result = import_logs([str(log)], tmp_path / "runs")
+    files = [path for path in result.folder.rglob("*") if path.is_file()]
 
     assert len(files) == 4
     assert not any(secret.encode() in path.read_bytes() for path in files)
@@ -67,10 +67,10 @@ def test_several_logs_are_one_run_and_what_was_measured_twice_is_told_apart(tmp_
 
 
 def test_a_log_that_records_a_failure_is_a_failed_run(snapshot: Snapshot) -> None:
-    done = cluster(str(LOGS / "iperf3.json.txt"))
+    result = cluster(str(LOGS / "iperf3.json.txt"))
 
-    assert done.returncode == 1
-    snapshot(done.stdout)
+    assert result.returncode == 1
+    snapshot(result.stdout)
 
 
 def test_pasted_text_and_json() -> None:

@@ -86,7 +86,7 @@ def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> Non
     verdict = judged(tmp_path, LOGS / "alltoall_g1_eight.csv")
 
     assert (verdict.verdict, verdict.undecided) == ("HEALTHY", ())
-    assert [(one.part, one.kind) for one in verdict.observations] == [("fabric", "SHARED")]
+    assert [(item.part, item.kind) for item in verdict.observations] == [("fabric", "SHARED")]
     assert verdict.blamed == ()
 
 
@@ -123,16 +123,16 @@ def test_a_few_low_pairs_blame_nobody(snapshot: Snapshot, tmp_path: Path) -> Non
     verdict = judged(tmp_path, LOGS / "aks32")
 
     assert verdict.verdict == "UNDECIDED"
-    assert [one for one in verdict.blamed if one.part.startswith("host")] == []
+    assert [finding for finding in verdict.blamed if finding.part.startswith("host")] == []
     assert len(verdict.undecided) == 5
     snapshot(verdict.undecided)
 
 
 def placed(tmp_path: Path, file: str) -> tuple[list[int], str, float | None]:
     options = PairLogOptions(metric="latency")
-    found = judge_placement(import_pairs([str(LOGS / file)], tmp_path, options))
-    sizes = sorted((found.groups.count(g) for g in set(found.groups)), reverse=True)
-    return sizes, found.answer, found.gap
+    placement = judge_placement(import_pairs([str(LOGS / file)], tmp_path, options))
+    sizes = sorted((placement.groups.count(g) for g in set(placement.groups)), reverse=True)
+    return sizes, placement.answer, placement.gap
 
 
 SINGLES = [1] * 15
@@ -164,9 +164,9 @@ REFUSED = {
 def test_latencies_of_logs_show_the_placement(tmp_path: Path, file: str) -> None:
     """E1: eight hosts, all pairs; "noefa": 41 of the pairs of 22 hosts; gce128: 15 of 28 pairs."""
     sizes, gap, chance = PLACED[file]
-    found, answer, measured = placed(tmp_path, file)
+    groups, answer, measured = placed(tmp_path, file)
 
-    assert found == sizes
+    assert groups == sizes
     assert measured == pytest.approx(gap, abs=5e-4)
     assert chance in answer
 
@@ -181,9 +181,9 @@ def test_hosts_that_may_belong_to_a_group_are_counted(snapshot: Snapshot, tmp_pa
 def test_latencies_without_structure_are_refused(tmp_path: Path, file: str) -> None:
     """E1: each with the condition that fails; of gce32 and gce256, 8 of 28 pairs are known."""
     gap, reason = REFUSED[file]
-    found, answer, measured = placed(tmp_path, file)
+    groups, answer, measured = placed(tmp_path, file)
 
-    assert not found
+    assert not groups
     assert measured == pytest.approx(gap, abs=5e-4)
     assert answer.startswith(f"No structure seen: {reason}")
 
@@ -240,10 +240,10 @@ def test_planted_hosts_are_named(
         rate = 24000 * (share if a in bad or b in bad else 1)
         (logs / f"bw_n{a}_n{b}.log").write_text(OSU.format(rate - a - b))
     verdict = judged(tmp_path, logs)
-    named = {(one.name, one.kind, one.direction) for one in verdict.blamed}
+    names = {(finding.name, finding.kind, finding.direction) for finding in verdict.blamed}
 
     assert verdict.verdict == "FAULTY"
-    assert named == {(f"n{host}", "BAD", "") for host in bad}
+    assert names == {(f"n{host}", "BAD", "") for host in bad}
     snapshot(verdict.blamed[0].confirm)
 
 
@@ -283,7 +283,7 @@ def test_a_log_of_another_tool_in_between_is_left_out(tmp_path: Path) -> None:
     verdict = judge_fleet(run)
 
     assert verdict.verdict == "HEALTHY"
-    assert [each.partition(":")[0] for each in verdict.missing] == ["n2 and n3"]
+    assert [pair.partition(":")[0] for pair in verdict.missing] == ["n2 and n3"]
     kinds = [note.kind for note in run.record.notes if isinstance(note, Note)]
     assert kinds.count("left_out") == 2
 
@@ -318,7 +318,7 @@ def test_all_pairs_failed(snapshot: Snapshot, tmp_path: Path) -> None:
     verdict = judged(tmp_path, logs)
 
     snapshot(verdict.answer)
-    assert {one.kind for one in verdict.observations} == {"UNTESTED"}
+    assert {finding.kind for finding in verdict.observations} == {"UNTESTED"}
     assert verdict.blamed == ()
 
 
@@ -330,7 +330,7 @@ MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (MATRIX.format("-10"), "Line 3 has '-10', which cannot be a rate"),
         (MATRIX.format("fast"), "Line 3 has 'fast'"),
@@ -347,9 +347,9 @@ MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
         ("some notes\n", "None of these files is a log of a pair"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "table.csv").write_text(text)
-    with pytest.raises((ParseError, SpecError), match=said.replace("(", r"\(")):
+    with pytest.raises((ParseError, SpecError), match=message.replace("(", r"\(")):
         judged(tmp_path, tmp_path / "table.csv")
     assert not list((tmp_path / "runs").glob("*/*"))
 
@@ -358,7 +358,7 @@ def test_a_matrix_may_have_holes(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(MATRIX.format("nan"))
     verdict = judged(tmp_path, tmp_path / "table.csv")
 
-    assert [re.findall(r"\w+", each)[:3] for each in verdict.missing] == [
+    assert [re.findall(r"\w+", pair)[:3] for pair in verdict.missing] == [
         ["b", "and", "c"],
         ["c", "and", "b"],
     ]
@@ -366,13 +366,13 @@ def test_a_matrix_may_have_holes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("n1 n2 n3\nn4 n5 n9\n", "a host 'n9'"), ("n1 n2\nn1 n3\n", "the host 'n1' twice")],
 )
 def test_groups_with_unknown_or_repeated_hosts_are_refused(
-    tmp_path: Path, text: str, said: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
-    with pytest.raises(SpecError, match=said):
+    with pytest.raises(SpecError, match=message):
         judged(tmp_path, folder(tmp_path), grouping=lambda machines: read_groups(text, machines))
 
 
@@ -423,7 +423,7 @@ def test_a_gpu_is_compared_within_its_class(
     verdict = judged(tmp_path, LOGS / "turin_6gpu.txt", topology(tmp_path, far))
 
     assert verdict.verdict == word
-    assert [(one.part, one.kind) for one in verdict.blamed] == blamed
+    assert [(finding.part, finding.kind) for finding in verdict.blamed] == blamed
 
 
 def test_a_gpu_matrix_without_its_topology_blames_nobody(
@@ -441,7 +441,7 @@ def test_a_host_with_two_names_is_one(snapshot: Snapshot, tmp_path: Path) -> Non
     """`n1` in one line and `n1.site.org` in another: four hosts, and six pairs of them."""
     table = tmp_path / "pairs.csv"
     hosts = ("n1", "n2", "n3", "n4")
-    rows = [f"{a},{b}.site.org,20" for at, a in enumerate(hosts) for b in hosts[at + 1 :]]
+    rows = [f"{a},{b}.site.org,20" for index, a in enumerate(hosts) for b in hosts[index + 1 :]]
     table.write_text("\n".join(["host_a,host_b,GB/s", *rows, "n1,n1.site.org,90", ""]))
     run = import_pairs([str(table)], tmp_path / "runs", PairLogOptions())
 

@@ -24,11 +24,11 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_copied_whole_and_found_here(elsewhere: Path, tmp_path: Path) -> None:
-    here = tmp_path / "here"
-    said = command("import", str(elsewhere), "--runs", str(here), "--json").stdout
-    copy = store.find(here, "site")
+    folder = tmp_path / "here"
+    output = command("import", str(elsewhere), "--runs", str(folder), "--json").stdout
+    copy = store.find(folder, "site")
 
-    assert Path(json.loads(said)["run"]) == copy
+    assert Path(json.loads(output)["run"]) == copy
     assert store.read(copy).summary() == store.read(elsewhere).summary()
     assert (copy / "raw" / "osu.latency.txt").read_bytes() == (
         elsewhere / "raw" / "osu.latency.txt"
@@ -38,17 +38,17 @@ def test_a_run_is_copied_whole_and_found_here(elsewhere: Path, tmp_path: Path) -
 def test_the_same_run_is_kept_once_and_another_of_its_name_beside_it(
     elsewhere: Path, tmp_path: Path
 ) -> None:
-    here = tmp_path / "here"
-    first = import_run(elsewhere, here)
-    assert import_run(elsewhere, here) == first == import_run(first, here)
+    folder = tmp_path / "here"
+    first = import_run(elsewhere, folder)
+    assert import_run(elsewhere, folder) == first == import_run(first, folder)
 
     record = store.record(elsewhere)
     store.write(elsewhere, replace(record, notes=("another",)))
-    second = import_run(elsewhere, here)
+    second = import_run(elsewhere, folder)
     assert (second.name, store.record(second).id) == (f"{first.name}.1", f"{first.name}.1")
     assert store.record(first).notes == record.notes
-    assert import_run(elsewhere, here) == second
-    assert import_run(elsewhere, here, "other").parent.name == "other"
+    assert import_run(elsewhere, folder) == second
+    assert import_run(elsewhere, folder, "other").parent.name == "other"
 
 
 def test_links_and_pipes_of_a_run_are_left_behind(elsewhere: Path, tmp_path: Path) -> None:
@@ -86,5 +86,5 @@ def test_a_run_is_kept_below_the_folder_of_runs(elsewhere: Path, tmp_path: Path)
 
 
 def test_a_run_says_itself_what_it_is(snapshot: Snapshot, elsewhere: Path) -> None:
-    done = command("import", str(elsewhere), "--log-format", "osu", status=2)
-    snapshot(done.stderr)
+    result = command("import", str(elsewhere), "--log-format", "osu", status=2)
+    snapshot(result.stderr)

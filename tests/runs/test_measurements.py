@@ -77,19 +77,19 @@ def test_adding_removes_an_only_line_that_was_cut_off(folder: Path, length: int)
 
 
 @pytest.mark.parametrize(
-    "broken",
+    "line",
     [b'{"metric":"lat', b"", b"[]", b'{"metric":"\xff"}', b"null"],
     ids=["cut off", "empty", "a list", "not UTF-8", "null"],
 )
 def test_a_broken_line_before_the_last_is_an_error_with_its_number(
-    folder: Path, broken: bytes
+    folder: Path, line: bytes
 ) -> None:
     path = folder / "measurements.jsonl"
     store.append(folder, [measurement(0)])
-    path.write_bytes(path.read_bytes() + broken + b"\n")
+    path.write_bytes(path.read_bytes() + line + b"\n")
     store.append(folder, [measurement(1)])
 
-    with pytest.raises(ParseError, match=r"^Line 2 of ") as caught:
+    with pytest.raises(ParseError, match=r"^Line 2 of ") as error:
         store.read(folder)
-    assert caught.value.line == broken.decode(errors="replace")
-    assert str(path) in caught.value.what
+    assert error.value.line == line.decode(errors="replace")
+    assert str(path) in error.value.what

@@ -45,38 +45,38 @@ WRONG: tuple[Any, ...] = (
 def leaves(value: Any) -> list[tuple[Any, Any]]:
     """Return each place in a document: what holds it, and its key."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    found = [(value, key) for key, _ in items]
-    for _, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        if isinstance(each, dict | list):
-            found += leaves(each)
-    return found
+    places = [(value, key) for key, _ in items]
+    for _, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(item, dict | list):
+            places += leaves(item)
+    return places
 
 
 def wrong_value(text: bytes, chance: random.Random) -> bytes:
     """Put another value, of any type, into one place of a document."""
     lines = text.splitlines() if text.count(b"\n{") else [text]
-    at = chance.randrange(len(lines))
-    document = json.loads(lines[at])
+    index = chance.randrange(len(lines))
+    document = json.loads(lines[index])
     holder, key = chance.choice(leaves(document))
     if chance.random() < 0.2:
         del holder[key]
     else:
         holder[key] = chance.choice(WRONG)
-    lines[at] = json.dumps(document).encode("utf-8", "surrogatepass")
+    lines[index] = json.dumps(document).encode("utf-8", "surrogatepass")
     return b"\n".join(lines) + b"\n"
 
 
 def wrong_bytes(text: bytes, chance: random.Random) -> bytes:
     """Change, cut or double some bytes."""
-    at, length = chance.randrange(len(text)), chance.randrange(1, 40)
+    cut, length = chance.randrange(len(text)), chance.randrange(1, 40)
     noise = bytes(chance.randrange(256) for _ in range(length))
-    return chance.choice((text[:at], text[:at] + noise + text[at + length :], text + text[at:]))
+    return chance.choice((text[:cut], text[:cut] + noise + text[cut + length :], text + text[cut:]))
 
 
 def too_deep(text: bytes, chance: random.Random) -> bytes:
-    at = chance.randrange(len(text))
-    many = chance.choice((100, 5000, 100_000))
-    return text[:at] + chance.choice((b"[", b'{"a":')) * many + text[at:]
+    cut = chance.randrange(len(text))
+    count = chance.choice((100, 5000, 100_000))
+    return text[:cut] + chance.choice((b"[", b'{"a":')) * count + text[cut:]
 
 
 KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
@@ -91,18 +91,18 @@ def whole(home: Path) -> Path:
     runs = home.parent / "runs"
     good = runs / "good" / "20261121T144700Z-p2p"
     shutil.copytree(ROOT / "tests" / "plain_run", good)
-    kept = home.parent / "kept"
-    shutil.copytree(good, kept)
-    (kept / "raw").mkdir()
+    folder = home.parent / "kept"
+    shutil.copytree(good, folder)
+    (folder / "raw").mkdir()
     process = {"rank": 0, "host": "vm", "boot": "b", "processors": [0], "connections": []}
-    (kept / "raw" / "process.0.json").write_text(json.dumps(process))
+    (folder / "raw" / "process.0.json").write_text(json.dumps(process))
     verdict = {"verdict": "HEALTHY", "rounds": 1, "answer": "HEALTHY: 2 hosts"}
-    (kept / "verdict.json").write_text(json.dumps(verdict))
+    (folder / "verdict.json").write_text(json.dumps(verdict))
     result = {"format": "osu", "title": "x", "first": 1, "operation": "all_reduce"}
     notes = {"notes": [{"kind": "waived"}]}
-    (kept / "results.jsonl").write_text(json.dumps(result | notes) + "\n")
-    (kept / "wrong.toml").write_text('[wrong]\nnic = "100gbit"\n')
-    return kept
+    (folder / "results.jsonl").write_text(json.dumps(result | notes) + "\n")
+    (folder / "wrong.toml").write_text('[wrong]\nnic = "100gbit"\n')
+    return folder
 
 
 def damage(folder: Path, chance: random.Random) -> str:
@@ -143,8 +143,8 @@ def test_a_damaged_run_is_no_traceback(words: str, whole: Path) -> None:
         how = damage(bad, chance)
         shutil.copy(bad / "wrong.toml", "wrong.toml")
         line = words.replace("import bad", f"import {bad}")
-        if said := said_by(line):
-            wrong.append(f"{number}: {how}: {said[:300]}")
+        if message := said_by(line):
+            wrong.append(f"{number}: {how}: {message[:300]}")
 
     assert wrong == []
 
@@ -152,19 +152,19 @@ def test_a_damaged_run_is_no_traceback(words: str, whole: Path) -> None:
 def test_a_damaged_shared_file_is_no_traceback(whole: Path) -> None:
     """Also one whose checksum was computed again, so that its parts are read."""
     chance = random.Random(3)
-    made = share.prepare(whole).run
+    shared_run = share.prepare(whole).run
     wrong = []
     for _ in range(MUTATIONS // 10):
-        at = chance.randrange(len(made.parts))
+        index = chance.randrange(len(shared_run.parts))
         kind = chance.choice(KINDS)
-        text = kind(made.parts[at].text.encode(), chance).decode("utf-8", "replace")
-        parts = [*made.parts]
-        parts[at] = replace(parts[at], text=text)
-        forged = shared_file.summed(replace(made, parts=tuple(parts)))
+        text = kind(shared_run.parts[index].text.encode(), chance).decode("utf-8", "replace")
+        parts = [*shared_run.parts]
+        parts[index] = replace(parts[index], text=text)
+        forged = shared_file.summed(replace(shared_run, parts=tuple(parts)))
         Path("bad.json").write_bytes(shared_file.encode(forged))
         commands = ("judge bad.json", "import bad.json --name copy", "show bad.json")
-        ended = {words: said_by(words) for words in commands}
-        wrong += [f"{kind.__name__} {k}: {v[:300]}" for k, v in ended.items() if v]
+        messages = {words: said_by(words) for words in commands}
+        wrong += [f"{kind.__name__} {k}: {v[:300]}" for k, v in messages.items() if v]
 
     assert wrong == []
 

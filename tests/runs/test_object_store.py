@@ -38,21 +38,21 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", server)
-    made = boto3.resource("s3").Bucket("experiments")
-    made.create()
-    made.objects.delete()
-    return made
+    experiments = boto3.resource("s3").Bucket("experiments")
+    experiments.create()
+    experiments.objects.delete()
+    return experiments
 
 
 def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Path) -> None:
     first, second = saved("one", description="as it is"), saved("two", at=1e9 + 60)
     (first / RAW).mkdir()
     (first / RAW / "stdout").write_text("Process 1 transferred 100 MB\n")
-    shown = command("more", "push", PLACE, "one").stdout
+    output = command("more", "push", PLACE, "one").stdout
     command("more", "push", f"{PLACE}/", "two")
     keys = {item.key: item.get()["Body"].read() for item in bucket.objects.all()}
 
-    assert shown == f"Kept: {PLACE}/one/{first.name}\n"
+    assert output == f"Kept: {PLACE}/one/{first.name}\n"
     assert keys[f"ruler/one/{first.name}/run.json"] == (first / store.RECORD).read_bytes()
     assert keys[f"ruler/one/{first.name}/raw/stdout"] == b"Process 1 transferred 100 MB\n"
     assert f"ruler/two/{second.name}/measurements.jsonl" in keys
@@ -121,10 +121,10 @@ def test_what_is_damaged_in_the_store_is_left_out(bucket: Any) -> None:
     command("more", "push", PLACE, "one")
     bucket.put_object(Key="ruler/two/20260101T000000Z-p2p/run.json", Body=b"{")
     bucket.put_object(Key="ruler/readme.txt", Body=b"not a run")
-    done = command("runs", "--from", PLACE, "--json")
+    result = command("runs", "--from", PLACE, "--json")
 
-    assert [row["name"] for row in json.loads(done.stdout)] == ["one"]
-    assert done.stderr.count("Left out") == 1
+    assert [row["name"] for row in json.loads(result.stdout)] == ["one"]
+    assert result.stderr.count("Left out") == 1
     assert answer("runs", "--from", "s3://experiments/nothing-here") == []
 
 
@@ -177,8 +177,8 @@ def test_many_at_once_all_end_as_they_should(bucket: Any) -> None:
     words = (COMMAND, "more", "push", PLACE, "one")
 
     with ThreadPoolExecutor(6) as pool:
-        shown = list(pool.map(lambda _: run(*words).stdout, range(24)))
-    assert len(set(shown)) == 1
+        outputs = list(pool.map(lambda _: run(*words).stdout, range(24)))
+    assert len(set(outputs)) == 1
 
 
 @pytest.mark.parametrize(("library", "url"), [("obstore", PLACE), ("fsspec", "file:///tmp/kept")])
@@ -191,9 +191,9 @@ def test_without_the_libraries_the_message_says_what_to_install(
         f"sys.argv = ['cluster', 'more', 'push', '{url}', 'one'];"
         "from cluster.cli import main; main()"
     )
-    done = run(sys.executable, "-c", script, status=2)
+    result = run(sys.executable, "-c", script, status=2)
 
-    snapshot(done.stderr)
+    snapshot(result.stderr)
 
 
 def test_nothing_is_loaded_for_stores_unless_there_is_one() -> None:

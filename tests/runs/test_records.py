@@ -98,15 +98,15 @@ def test_a_record_is_on_disk_before_it_replaces_the_old_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its file has its whole length when it is told to be written out; the old one is there."""
-    seen = []
+    states = []
 
     def note(handle: int) -> None:
-        seen.append((os.fstat(handle).st_size, store.record(folder).status))
+        states.append((os.fstat(handle).st_size, store.record(folder).status))
 
     monkeypatch.setattr(os, "fsync", note)
     store.write(folder, record(status="done"))
 
-    assert seen == [((folder / "run.json").stat().st_size, "planned")]
+    assert states == [((folder / "run.json").stat().st_size, "planned")]
 
 
 def test_a_write_that_fails_leaves_the_old_record(
@@ -125,22 +125,22 @@ def test_a_write_that_fails_leaves_the_old_record(
 def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
     """A record of 1 MB is rewritten again and again, while it is read."""
     big = record(notes=("x" * 1_000_000,))
-    ended = threading.Event()
+    end = threading.Event()
 
     def rewrite() -> None:
         for status in ("running", "done") * 10:
             store.write(folder, msgspec.structs.replace(big, status=status))
-        ended.set()
+        end.set()
 
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(rewrite)
-        seen = {store.record(folder).status}
+        states = {store.record(folder).status}
         while not writing.done():
-            seen.add(store.record(folder).status)
+            states.add(store.record(folder).status)
         writing.result()
 
-    assert seen <= {"planned", "running", "done"}
-    assert ended.is_set()
+    assert states <= {"planned", "running", "done"}
+    assert end.is_set()
 
 
 def test_a_record_cannot_be_written_into_a_folder_that_is_gone(tmp_path: Path) -> None:

@@ -73,14 +73,14 @@ def test_a_frame_without_its_library_says_what_to_type(
 def test_runs_are_listed_and_read_when_they_are_taken_out(snapshot: Snapshot) -> None:
     first, second = saved("one"), saved("two", at=1e9 + 60, condition="x=1")
     (second / "measurements.jsonl").write_text("no run\n{}")
-    found = cluster.runs()
+    runs = cluster.runs()
 
-    assert len(found) == 2
-    assert found[0].folder == first
-    assert [run.folder for run in found[:1]] == [first]
-    snapshot(repr(found).splitlines()[2])
+    assert len(runs) == 2
+    assert runs[0].folder == first
+    assert [run.folder for run in runs[:1]] == [first]
+    snapshot(repr(runs).splitlines()[2])
     with pytest.raises(cluster.ParseError):
-        found[1]
+        runs[1]
     (second / "run.json").write_text("{")
     snapshot(repr(cluster.runs()))
     assert "<table" in cluster.runs()._repr_html_()
@@ -91,8 +91,8 @@ def test_runs_are_listed_and_read_when_they_are_taken_out(snapshot: Snapshot) ->
 def test_a_run_is_loaded_by_any_of_its_names(snapshot: Snapshot, tmp_path: Path) -> None:
     first, second = saved("one"), saved("one", at=1e9 + 60)
 
-    for which in ("latest", "one", second.name, second, str(second), f"one/{second.name}"):
-        assert cluster.load(which).folder == second
+    for key in ("latest", "one", second.name, second, str(second), f"one/{second.name}"):
+        assert cluster.load(key).folder == second
     assert cluster.load(first.name).folder == first
     with snapshot.raises(SpecError):
         cluster.load(runs=tmp_path / "nothing")

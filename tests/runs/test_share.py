@@ -41,43 +41,43 @@ PLANTED = (
 )
 
 
-def filled(of: inspect.Type, text: str) -> Any:
+def filled(kind: inspect.Type, text: str) -> Any:
     """Return a value of a type as JSON has it, with a text in every field that takes one."""
     plain = {inspect.StrType: text, inspect.BoolType: True, inspect.IntType: 3}
     plain |= {inspect.FloatType: 100.0, inspect.RawType: {"sizes": [8], text: [text]}}
-    if isinstance(of, inspect.UnionType):
-        of = next((t for t in of.types if isinstance(t, inspect.StrType)), of.types[-1])
-    if isinstance(of, inspect.StructType):
-        tag = {str(of.tag_field): of.tag} if of.tag_field else {}
-        return {field.encode_name: filled(field.type, text) for field in of.fields} | tag
-    if isinstance(of, inspect.LiteralType):
-        return of.values[-1]
-    if isinstance(of, inspect.VarTupleType | inspect.CollectionType):
-        return [filled(of.item_type, text)]
-    if isinstance(of, inspect.TupleType):
-        return [filled(item, text) for item in of.item_types]
-    if isinstance(of, inspect.DictType):
-        return {filled(of.key_type, text): filled(of.value_type, text)}
-    return plain.get(type(of))
+    if isinstance(kind, inspect.UnionType):
+        kind = next((t for t in kind.types if isinstance(t, inspect.StrType)), kind.types[-1])
+    if isinstance(kind, inspect.StructType):
+        tag = {str(kind.tag_field): kind.tag} if kind.tag_field else {}
+        return {field.encode_name: filled(field.type, text) for field in kind.fields} | tag
+    if isinstance(kind, inspect.LiteralType):
+        return kind.values[-1]
+    if isinstance(kind, inspect.VarTupleType | inspect.CollectionType):
+        return [filled(kind.item_type, text)]
+    if isinstance(kind, inspect.TupleType):
+        return [filled(item, text) for item in kind.item_types]
+    if isinstance(kind, inspect.DictType):
+        return {filled(kind.key_type, text): filled(kind.value_type, text)}
+    return plain.get(type(kind))
 
 
 def planted(folder: Path, text: str) -> Path:
     """Write a run with a text in each of its fields, in its logs, and in the names of these."""
 
-    def written(kind: type, **fields: object) -> bytes:
+    def encode(kind: type, **fields: object) -> bytes:
         return msgspec.json.encode({**filled(inspect.type_info(kind), text), **fields})
 
     raw = folder / "raw"
     raw.mkdir(parents=True)
     spec = filled(inspect.type_info(Record), text)["spec"]
     spec |= {"name": "qvmine", "groups": {"qvgroup": spec["groups"][text]}}
-    (folder / "run.json").write_bytes(written(Record, version=1, spec=spec))
-    (folder / "measurements.jsonl").write_bytes(written(Measurement) + b"\n")
+    (folder / "run.json").write_bytes(encode(Record, version=1, spec=spec))
+    (folder / "measurements.jsonl").write_bytes(encode(Measurement) + b"\n")
     details = (Topology, PeerAccess, NcclLog, Profile, Symptoms)
-    results = (written(Parsed, detail=msgspec.json.decode(written(kind))) for kind in details)
-    (folder / "results.jsonl").write_bytes(b"".join(one + b"\n" for one in results))
-    (folder / "verdict.json").write_bytes(written(FleetVerdict))
-    (raw / "process.3.json").write_bytes(written(RankProcess))
+    results = (encode(Parsed, detail=msgspec.json.decode(encode(kind))) for kind in details)
+    (folder / "results.jsonl").write_bytes(b"".join(line + b"\n" for line in results))
+    (folder / "verdict.json").write_bytes(encode(FleetVerdict))
+    (raw / "process.3.json").write_bytes(encode(RankProcess))
     name = text.replace("/", "_").strip()
     matrix = (LOGS / "topology.dgx1v.txt").read_text()
     (raw / f"topology.{name}.txt").write_text(matrix)
@@ -97,11 +97,11 @@ def at_random(chance: random.Random) -> str:
 
 def is_in(text: str, content: bytes) -> bool:
     """Tell whether a text is in a shared file: as it is, or as JSON in JSON writes it."""
-    seen = content.decode().lower()
+    body = content.decode().lower()
     forms = {text, text.strip()}
     for _ in range(3):
         forms |= {msgspec.json.encode(form).decode()[1:-1] for form in forms}
-    return any(form.lower() in seen for form in forms) or "qv" in seen.replace("qvmine", "qv")
+    return any(form.lower() in body for form in forms) or "qv" in body.replace("qvmine", "qv")
 
 
 CHANCE = random.Random(7)
@@ -114,17 +114,17 @@ def test_no_byte_of_a_name_is_shared_wherever_it_was(
 ) -> None:
     """In every field of every value that a run may hold, also of those that come later."""
     folder = planted(tmp_path / "old", around.format(text) if around else text)
-    made = share.prepare(folder).run
-    content = shared_file.encode(made)
+    shared_run = share.prepare(folder).run
+    content = shared_file.encode(shared_run)
 
     assert not is_in(text, content)
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    there, here = store.read(store.find(tmp_path, str(path))), store.read(folder)
-    assert [m.values for m in there.measurements] == [m.values for m in here.measurements]
-    assert len(there.results) == len(here.results)
-    assert there.fleet is not None
-    assert {m.definition for m in there.measurements} <= set(there.record.definitions)
+    copy, original = store.read(store.find(tmp_path, str(path))), store.read(folder)
+    assert [m.values for m in copy.measurements] == [m.values for m in original.measurements]
+    assert len(copy.results) == len(original.results)
+    assert copy.fleet is not None
+    assert {m.definition for m in copy.measurements} <= set(copy.record.definitions)
 
 
 def test_every_rule_is_about_a_field_that_there_is() -> None:
@@ -134,14 +134,14 @@ def test_every_rule_is_about_a_field_that_there_is() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
-    shutil.copytree(ROOT / "tests" / "plain_run", made)
-    record = made / "run.json"
+    path = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
+    shutil.copytree(ROOT / "tests" / "plain_run", path)
+    record = path / "run.json"
     text = record.read_text().replace('"address": "127.0.0.1"', '"address": "10.20.30.40"', 1)
     record.write_text(text.replace('"local-1"', '"i-0123456789abcdef0"'))
-    (made / "raw").mkdir()
-    (made / "raw" / "job.log").write_text("on gpu-node-7\npassword: hunter2secret\n")
-    return made
+    (path / "raw").mkdir()
+    (path / "raw" / "job.log").write_text("on gpu-node-7\npassword: hunter2secret\n")
+    return path
 
 
 def shared(folder: Path, tmp_path: Path) -> Run:
@@ -156,50 +156,50 @@ def test_a_shared_log_has_the_same_figures_and_verdicts(log: Path, tmp_path: Pat
         folder = import_logs([str(log)], tmp_path / "runs").folder
     except ClusterError:
         return  # pairs of logs, which are read by other commands
-    here, there = store.read(folder), shared(folder, tmp_path)
+    original, copy = store.read(folder), shared(folder, tmp_path)
 
-    assert [m.values for m in there.measurements] == [m.values for m in here.measurements]
-    assert there.judge().word == here.judge().word
+    assert [m.values for m in copy.measurements] == [m.values for m in original.measurements]
+    assert copy.judge().word == original.judge().word
     figures = [
         sorted((s.n, s.median, s.bound or 0.0, s.unit) for s in run_.summary())
-        for run_ in (here, there)
+        for run_ in (original, copy)
     ]
     assert figures[0] == figures[1]
-    words = [sorted(v.word for v in run_.judge().verdicts) for run_ in (here, there)]
+    words = [sorted(v.word for v in run_.judge().verdicts) for run_ in (original, copy)]
     assert words[0] == words[1]
 
 
 def test_the_facts_that_explain_a_figure_stay(folder: Path, tmp_path: Path) -> None:
-    here, there = store.read(folder), shared(folder, tmp_path)
-    mine, theirs = here.record.environment[0], there.record.environment[0]
+    original, copy = store.read(folder), shared(folder, tmp_path)
+    expected, facts = original.record.environment[0], copy.record.environment[0]
 
     for name in ("system", "kernel", "cpu", "mpi", "libraries", "cores", "memory"):
-        assert getattr(theirs, name) == getattr(mine, name)
-    assert there.record.params == here.record.params or msgspec.json.decode(
-        there.record.params
-    ) == msgspec.json.decode(here.record.params)
-    assert there.record.definitions == here.record.definitions
-    assert there.summary() == here.summary()
-    assert there.judge().answer == here.judge().answer
+        assert getattr(facts, name) == getattr(expected, name)
+    assert copy.record.params == original.record.params or msgspec.json.decode(
+        copy.record.params
+    ) == msgspec.json.decode(original.record.params)
+    assert copy.record.definitions == original.record.definitions
+    assert copy.summary() == original.summary()
+    assert copy.judge().answer == original.judge().answer
 
 
 def test_addresses_of_a_network_stay_in_one(folder: Path, tmp_path: Path) -> None:
     record = msgspec.json.decode((folder / "run.json").read_bytes())
-    given = (("10.9.1.3", 24), ("10.9.1.9", 24), ("10.9.2.3", 24), ("10.1.0.1", 24))
+    inputs = (("10.9.1.3", 24), ("10.9.1.9", 24), ("10.9.2.3", 24), ("10.1.0.1", 24))
     [facts] = record["environment"]
     record["environment"] = [
         {**facts, "interfaces": [{"name": "eth0", "address": a, "prefix": p, "mtu": 1500}]}
-        for a, p in given
+        for a, p in inputs
     ]
     (folder / "run.json").write_bytes(msgspec.json.encode(record))
-    there = shared(folder, tmp_path).record.environment
-    networks = [facts.interfaces[0].network for facts in there]
-    addresses = {facts.interfaces[0].address for facts in there}
+    environment = shared(folder, tmp_path).record.environment
+    networks = [facts.interfaces[0].network for facts in environment]
+    addresses = {facts.interfaces[0].address for facts in environment}
 
     assert networks[0] == networks[1]
     assert len(set(networks)) == 3
     assert len(addresses) == 4
-    assert addresses.isdisjoint(a for a, _ in given)
+    assert addresses.isdisjoint(a for a, _ in inputs)
 
 
 @pytest.mark.parametrize(
@@ -214,14 +214,14 @@ def test_a_host_whose_name_is_also_a_word_is_replaced_and_the_run_is_read(
     (folder / "run.json").write_bytes(msgspec.json.encode(record))
     lines = (folder / "measurements.jsonl").read_text()
     (folder / "measurements.jsonl").write_text(lines.replace('"host":"vm"', f'"host":"{name}"'))
-    there, here = shared(folder, tmp_path), store.read(folder)
-    known = there.record.machines[0].name
+    copy, original = shared(folder, tmp_path), store.read(folder)
+    host = copy.record.machines[0].name
 
-    assert known != name
-    assert known.startswith("host")
-    assert {m.host for m in there.measurements} == {known}
-    assert there.record.environment[0].host == known
-    assert [s.median for s in there.summary()] == [s.median for s in here.summary()]
+    assert host != name
+    assert host.startswith("host")
+    assert {m.host for m in copy.measurements} == {host}
+    assert copy.record.environment[0].host == host
+    assert [s.median for s in copy.summary()] == [s.median for s in original.summary()]
 
 
 def test_logs_are_added_without_secrets_after_a_question(folder: Path, tmp_path: Path) -> None:
@@ -252,13 +252,13 @@ def test_logs_are_added_without_secrets_after_a_question(folder: Path, tmp_path:
 def test_json_without_its_secrets_stays_json(text: str, folder: Path) -> None:
     (folder / "raw" / "a.jsonl").write_text(text)
     (folder / "raw" / "a.log").write_text(text)
-    made = share.prepare(folder, with_logs=True).run
-    [kept] = [part.text for part in made.parts if part.name == "raw/a.jsonl"]
+    shared_run = share.prepare(folder, with_logs=True).run
+    [content] = [part.text for part in shared_run.parts if part.name == "raw/a.jsonl"]
 
-    for line in [kept] if kept.startswith("{\n") else kept.splitlines():
+    for line in [content] if content.startswith("{\n") else content.splitlines():
         assert msgspec.json.decode(line)
     for secret in ("hunter2secret", "ghp_0123", "abcdefgh12"):
-        assert secret not in kept
+        assert secret not in content
 
 
 def test_a_log_that_is_no_text_is_refused_and_the_run_alone_is_shared(

@@ -19,31 +19,31 @@ BITS = (0x01, 0x20, 0x80)  # the lowest, the case of a letter, and one that is n
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
-    shutil.copytree(ROOT / "tests" / "plain_run", made)
-    (made / "raw").mkdir()
-    (made / "raw" / "a.log").write_text("a size of 8 µs\n")
-    return made
+    path = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
+    shutil.copytree(ROOT / "tests" / "plain_run", path)
+    (path / "raw").mkdir()
+    (path / "raw" / "a.log").write_text("a size of 8 µs\n")
+    return path
 
 
 @pytest.fixture
-def made(folder: Path) -> SharedRun:
+def copy(folder: Path) -> SharedRun:
     return share.prepare(folder, with_logs=True).run
 
 
-def test_any_flipped_bit_of_any_byte_is_found(made: SharedRun) -> None:
+def test_any_flipped_bit_of_any_byte_is_found(copy: SharedRun) -> None:
     """Every byte, so every part, sum, name, number and bracket: 20,000 files in 2 s."""
-    content = shared_file.encode(made)
+    content = shared_file.encode(copy)
     unseen = []
-    for at in range(len(content)):
+    for index in range(len(content)):
         for bit in BITS:
-            changed = bytearray(content)
-            changed[at] ^= bit
+            data = bytearray(content)
+            data[index] ^= bit
             try:
-                shared_file.decode(bytes(changed), "a")
+                shared_file.decode(bytes(data), "a")
             except SpecError:
                 continue
-            unseen.append((at, bit))
+            unseen.append((index, bit))
 
     assert unseen == []
 
@@ -51,39 +51,39 @@ def test_any_flipped_bit_of_any_byte_is_found(made: SharedRun) -> None:
 def rearranged(run_: SharedRun, chance: random.Random) -> SharedRun:
     """Move, merge, split, rename, double or drop parts of a shared run, as a forger would."""
     parts = list(run_.parts)
-    at, other = chance.sample(range(len(parts)), 2)
-    one, two = parts[at], parts[other]
-    cut = chance.randrange(len(one.text))
+    n, other = chance.sample(range(len(parts)), 2)
+    old, new = parts[n], parts[other]
+    cut = chance.randrange(len(old.text))
     break_ = chance.choice(("\n", "  ", '","text":"', "\0", '"},{"name":"'))
     match chance.randrange(8):
         case 0:
-            parts[at], parts[other] = two, one
+            parts[n], parts[other] = new, old
         case 1:
-            parts[at], parts[other] = replace(one, name=two.name), replace(two, name=one.name)
+            parts[n], parts[other] = replace(old, name=new.name), replace(new, name=old.name)
         case 2:
-            parts[at] = replace(one, name=f"{one.name}{break_}{two.name}")
+            parts[n] = replace(old, name=f"{old.name}{break_}{new.name}")
         case 3:
-            parts[at : at + 1] = [replace(one, text=one.text[:cut]), replace(two, text="more")]
+            parts[n : n + 1] = [replace(old, text=old.text[:cut]), replace(new, text="more")]
         case 4:
-            parts[at] = replace(one, text=f"{one.text}{break_}{two.name}{break_}{two.text}")
+            parts[n] = replace(old, text=f"{old.text}{break_}{new.name}{break_}{new.text}")
             del parts[other]
         case 5:
-            del parts[at]
+            del parts[n]
         case 6:
-            parts.insert(at, chance.choice((one, two)))
+            parts.insert(n, chance.choice((old, new)))
         case _:
             return replace(run_, simulated=not run_.simulated)
     return replace(run_, parts=tuple(parts))
 
 
-def test_of_a_thousand_rearrangements_none_is_whole(made: SharedRun) -> None:
+def test_of_a_thousand_rearrangements_none_is_whole(copy: SharedRun) -> None:
     chance = random.Random(11)
     refused = 0
     for _ in range(tries(1000)):
-        forged = made
+        forged = copy
         for _ in range(chance.randint(1, 3)):
             forged = rearranged(forged, chance)
-        if forged != made:
+        if forged != copy:
             refused += 1
             with pytest.raises(SpecError, match="changed since it was written"):
                 shared_file.decode(shared_file.encode(forged), "a")
@@ -93,16 +93,16 @@ def test_of_a_thousand_rearrangements_none_is_whole(made: SharedRun) -> None:
 
 @pytest.mark.parametrize("name", ["raw/a\nb", "raw/a\x1b[1m", "run.json", "raw/\u202eb"])
 def test_a_name_with_control_characters_or_twice_is_refused(
-    name: str, made: SharedRun, snapshot: Snapshot
+    name: str, copy: SharedRun, snapshot: Snapshot
 ) -> None:
     """Also if somebody computed the checksum again."""
-    forged = shared_file.summed(replace(made, parts=(*made.parts, SharedPart(name=name, text="x"))))
+    forged = shared_file.summed(replace(copy, parts=(*copy.parts, SharedPart(name=name, text="x"))))
     with snapshot.raises(SpecError):
         shared_file.decode(shared_file.encode(forged), "a")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "was cut off"),
         (b'{"format":"cluster-share"', "was cut off"),
@@ -112,8 +112,8 @@ def test_a_name_with_control_characters_or_twice_is_refused(
         (b'{"format":"cluster-share\xff","version":1}', "no shared run"),
     ],
 )
-def test_what_is_no_shared_run_is_refused(content: bytes, said: str) -> None:
-    with pytest.raises(SpecError, match=said):
+def test_what_is_no_shared_run_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         shared_file.decode(content, "a")
 
 
@@ -121,9 +121,9 @@ def test_what_is_no_shared_run_is_refused(content: bytes, said: str) -> None:
     "name", ["../../evil", "/evil", "raw/../../evil", "a\0b", ".", "run.json/a"]
 )
 def test_a_part_that_cannot_be_a_file_of_the_run_is_refused(
-    name: str, made: SharedRun, tmp_path: Path
+    name: str, copy: SharedRun, tmp_path: Path
 ) -> None:
-    forged = replace(made, parts=(*made.parts, SharedPart(name=name, text="x")))
+    forged = replace(copy, parts=(*copy.parts, SharedPart(name=name, text="x")))
     path = tmp_path / "evil.json"
     path.write_bytes(shared_file.encode(shared_file.summed(forged)))
 
@@ -135,25 +135,25 @@ def test_others_judge_compare_and_report_it_without_the_original(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
 ) -> None:
     """Two runs, shared from one place; then only the files are left, at another."""
-    there = tmp_path / "there"
-    there.mkdir()
+    target = tmp_path / "there"
+    target.mkdir()
     newer = folder.with_name("20261122T144700Z-p2p")
     shutil.copytree(folder, newer)
     record = newer / "run.json"
     record.write_text(record.read_text().replace(folder.name, newer.name))
-    for name, each in (("a", folder), ("b", newer)):
-        command("more", "share", str(each), "-o", str(there / f"{name}.json"))
+    for name, path in (("a", folder), ("b", newer)):
+        command("more", "share", str(path), "-o", str(target / f"{name}.json"))
     shutil.rmtree(tmp_path / "runs")
-    monkeypatch.chdir(there)
+    monkeypatch.chdir(target)
 
     judged = command("judge", "a.json").stdout
     snapshot(judged)
     assert "cluster-share-" not in judged  # a folder that is gone by now
     snapshot(command("compare", "a.json", "b.json").stdout)
     command("report", "a.json")
-    assert "1.162" in (there / "report.html").read_text()
-    shown = command("show", "a.json").stdout
-    snapshot(shown)
+    assert "1.162" in (target / "report.html").read_text()
+    output = command("show", "a.json").stdout
+    snapshot(output)
 
 
 def test_a_full_disk_leaves_the_file_that_was_there(
@@ -163,8 +163,8 @@ def test_a_full_disk_leaves_the_file_that_was_there(
     path = tmp_path / "run.share.json"
     path.write_text("older")
     limited = f"trap '' XFSZ; ulimit -f 1; exec {COMMAND} more share {folder} -o {path}"
-    said = run("sh", "-c", limited, status=2).stderr
+    message = run("sh", "-c", limited, status=2).stderr
 
-    snapshot(said)
+    snapshot(message)
     assert path.read_text() == "older"
     assert not list(tmp_path.glob(".*.part"))

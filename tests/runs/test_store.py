@@ -60,14 +60,14 @@ def test_eight_threads_at_once_never_get_the_same_folder(tmp_path: Path) -> None
     assert len(folders) == 40
 
 
-@pytest.mark.parametrize("taken", ["runs", "runs/mine"])
-def test_a_file_where_the_folders_should_be(tmp_path: Path, taken: str) -> None:
-    (tmp_path / taken).parent.mkdir(exist_ok=True)
-    (tmp_path / taken).write_text("")
+@pytest.mark.parametrize("file", ["runs", "runs/mine"])
+def test_a_file_where_the_folders_should_be(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("")
 
-    with pytest.raises(ClusterError, match="runs=DIR") as caught:
+    with pytest.raises(ClusterError, match="runs=DIR") as error:
         store.create(tmp_path / "runs", "mine", "p2p", WHEN)
-    assert str(tmp_path / "runs") in caught.value.what
+    assert str(tmp_path / "runs") in error.value.what
 
 
 def test_a_link_to_nowhere_where_the_folders_should_be(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_runs_are_listed_oldest_first(tmp_path: Path) -> None:
 
 
 def test_the_eleventh_run_of_a_second_is_the_newest(tmp_path: Path) -> None:
-    made = [a_run(tmp_path) for _ in range(12)]
+    folders = [a_run(tmp_path) for _ in range(12)]
 
-    assert store.folders(tmp_path) == made
+    assert store.folders(tmp_path) == folders
 
 
 @pytest.fixture
@@ -129,12 +129,12 @@ def test_find_by_folder(
     assert store.find(tmp_path / "elsewhere", f"../yours/{three[1].name}").samefile(three[1])
 
 
-@pytest.mark.parametrize("which", ["nobody", "min", "mine/nothing", STEM[:-1], "/", "*"])
+@pytest.mark.parametrize("key", ["nobody", "min", "mine/nothing", STEM[:-1], "/", "*"])
 def test_find_nothing(
-    snapshot: Snapshot, tmp_path: Path, three: tuple[Path, Path, Path], which: str
+    snapshot: Snapshot, tmp_path: Path, three: tuple[Path, Path, Path], key: str
 ) -> None:
     with snapshot.raises(SpecError):
-        store.find(tmp_path / "runs", which)
+        store.find(tmp_path / "runs", key)
 
 
 def test_find_latest_where_there_is_none(snapshot: Snapshot, tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ def definition(**changes: object) -> Definition:
 
 
 def test_the_summary_of_a_run(folder: Path) -> None:
-    of = definition()
-    store.write(folder, record(definitions={of.id: of}))
-    store.append(folder, [msgspec.structs.replace(measurement(0, 3.0, 1.0), definition=of.id)])
+    metric = definition()
+    store.write(folder, record(definitions={metric.id: metric}))
+    store.append(folder, [msgspec.structs.replace(measurement(0, 3.0, 1.0), definition=metric.id)])
 
     assert [(s.metric, s.n, s.median) for s in store.read(folder).summary()] == [
         ("latency", 2, 2.0)
@@ -68,15 +68,15 @@ def test_the_links_of_the_hosts_that_took_part_bound_a_run(
     expected: float | None,
 ) -> None:
     """Ranks of one host have no network between them, whatever its link is."""
-    of = definition(metric="bandwidth", unit="B/s", better="higher", flow="one way")
-    known = record(
+    metric = definition(metric="bandwidth", unit="B/s", better="higher", flow="one way")
+    run_record = record(
         spec=ClusterSpec(name="mine", ranks_per_host=ranks_per_host),
-        machines=tuple(machine(n, *one) for n, one in enumerate(machines)),
+        machines=tuple(machine(n, *fields) for n, fields in enumerate(machines)),
         params=msgspec.Raw(msgspec.json.encode(params)),
-        definitions={of.id: of},
+        definitions={metric.id: metric},
     )
-    store.write(folder, known)
-    store.append(folder, [msgspec.structs.replace(measurement(0, 1e-6), definition=of.id)])
+    store.write(folder, run_record)
+    store.append(folder, [msgspec.structs.replace(measurement(0, 1e-6), definition=metric.id)])
 
     [summary] = store.read(folder).summary()
     assert summary.median == 8e6
@@ -85,19 +85,19 @@ def test_the_links_of_the_hosts_that_took_part_bound_a_run(
 
 
 def test_of_a_one_way_time_the_receivers_is_bounded(folder: Path) -> None:
-    of = definition(metric="oneway_time", aggregation="each rank", flow="one way")
-    known = record(
+    kind = definition(metric="oneway_time", aggregation="each rank", flow="one way")
+    run_record = record(
         machines=(machine(0, "a", GBIT), machine(1, "b", GBIT)),
         params=msgspec.Raw(b'{"pair": [1, 0]}'),
-        definitions={of.id: of},
+        definitions={kind.id: kind},
     )
-    store.write(folder, known)
-    taken = (measurement(rank, 1.0) for rank in (0, 1))
-    store.append(folder, [msgspec.structs.replace(m, definition=of.id, bytes=10**8) for m in taken])
+    store.write(folder, run_record)
+    raw = (measurement(rank, 1.0) for rank in (0, 1))
+    store.append(folder, [msgspec.structs.replace(m, definition=kind.id, bytes=10**8) for m in raw])
 
-    received, sent = store.read(folder).summary()
-    assert received.bound == received.share == pytest.approx(1e8 / GOODPUT)
-    assert (sent.params["rank"], sent.bound, sent.share) == (1, None, None)
+    receiver, sender = store.read(folder).summary()
+    assert receiver.bound == receiver.share == pytest.approx(1e8 / GOODPUT)
+    assert (sender.params["rank"], sender.bound, sender.share) == (1, None, None)
 
 
 OLD = Path(__file__).parents[1] / "plain_run"
@@ -105,10 +105,10 @@ OLD = Path(__file__).parents[1] / "plain_run"
 
 def test_a_run_of_before_there_were_bounds_is_read_as_it_was() -> None:
     """Written by the version without `link` and `flow`; its ids are still those of its values."""
-    found = store.read(OLD)
+    run = store.read(OLD)
 
-    assert [(s.metric, s.bound) for s in found.summary()] == [
+    assert [(s.metric, s.bound) for s in run.summary()] == [
         ("latency", None),
         ("bandwidth", None),
     ]
-    assert all(key == of.id for key, of in found.record.definitions.items())
+    assert all(key == value.id for key, value in run.record.definitions.items())

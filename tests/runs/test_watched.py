@@ -23,7 +23,7 @@ SEED = 390_100
 def fleet(*, all_: float = 1.0, copies: float = 1.0, host: float = 1.0) -> list[Run]:
     """Make runs of a fleet with 1% of noise; the newest two are as many times faster."""
     chance = np.random.default_rng(SEED)
-    made = []
+    runs = []
     for number in range(RUNS):
         new = number >= CHANGED
         measurements = []
@@ -34,8 +34,8 @@ def fleet(*, all_: float = 1.0, copies: float = 1.0, host: float = 1.0) -> list[
             measurements += measurements_of([test], PAIR, {source: f"h{source}"})
         copy = 1e10 * (1 + 0.01 * chance.standard_normal()) * (copies if new else 1)
         measurements.append(_copy(copy))
-        made.append(_run(number, measurements))
-    return made
+        runs.append(_run(number, measurements))
+    return runs
 
 
 def _pairs() -> list[tuple[int, int]]:
@@ -75,7 +75,7 @@ def _run(number: int, measurements: list[Measurement]) -> Run:
 
 def states(runs: list[Run]) -> dict[str, str]:
     """Return the state of each series: of the fleet, of the copies, and of each host."""
-    return {str(each.params.get("host", each.metric)): each.state for each in series(runs)}
+    return {str(item.params.get("host", item.metric)): item.state for item in series(runs)}
 
 
 def test_a_change_that_the_control_shares_is_no_alarm_of_the_network() -> None:
@@ -89,23 +89,23 @@ def test_a_change_that_the_control_shares_is_no_alarm_of_the_network() -> None:
 
 
 def test_a_change_of_all_hosts_is_one_finding_and_of_no_host() -> None:
-    for found in (states(fleet(all_=0.8)), states(fleet(all_=0.8, copies=0.8))):
-        assert list(found.values()).count("alarm") == 1
-        assert {found[f"h{host}"] for host in range(HOSTS)} == {"steady"}
+    for state in (states(fleet(all_=0.8)), states(fleet(all_=0.8, copies=0.8))):
+        assert list(state.values()).count("alarm") == 1
+        assert {state[f"h{host}"] for host in range(HOSTS)} == {"steady"}
 
 
 def test_a_change_of_one_host_is_its_own_and_names_it() -> None:
-    found = states(fleet(host=0.8))
+    state = states(fleet(host=0.8))
 
-    assert found["h3"] == "alarm"
-    assert {found[f"h{host}"] for host in range(HOSTS) if host != 3} == {"steady"}
+    assert state["h3"] == "alarm"
+    assert {state[f"h{host}"] for host in range(HOSTS) if host != 3} == {"steady"}
 
 
 def test_a_changed_definition_is_another_series_and_no_alarm() -> None:
     """The newest runs measure something else: their values are half as large."""
     other = msgspec.structs.replace(PAIR, what="half of it")
     runs = fleet(all_=0.5)
-    changed = [
+    copies = [
         msgspec.structs.replace(
             run,
             record=msgspec.structs.replace(run.record, definitions={other.id: other}),
@@ -117,9 +117,9 @@ def test_a_changed_definition_is_another_series_and_no_alarm() -> None:
         )
         for run in runs[CHANGED:]
     ]
-    found = [each for each in series([*runs[:CHANGED], *changed]) if each.metric == "bandwidth"]
+    rows = [row for row in series([*runs[:CHANGED], *copies]) if row.metric == "bandwidth"]
 
-    assert [(each.definition, each.runs, each.state) for each in found] == [
+    assert [(row.definition, row.runs, row.state) for row in rows] == [
         (PAIR.id, CHANGED, "steady"),
         (other.id, RUNS - CHANGED, "steady"),
     ]

@@ -77,18 +77,18 @@ def test_nothing_of_a_command_outlives_its_timeout(
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     script = f"exec 9> {fifo}; sleep 20 & echo $! > {tmp_path}/pid; sleep 20"
-    began = time.monotonic()
+    start = time.monotonic()
     try:
         with snapshot.raises(ShellError):
             sh(script, timeout=1.0, on_line=on_line)
-        gone, _, _ = select.select([reader], [], [], 5)
+        events, _, _ = select.select([reader], [], [], 5)
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
-    assert time.monotonic() - began < 15
-    assert gone, "a child of the command still runs"
+    assert time.monotonic() - start < 15
+    assert events, "a child of the command still runs"
 
 
 @BOTH_WAYS
@@ -109,9 +109,9 @@ def test_what_a_command_leaves_in_the_background_stays(tmp_path: Path, on_line: 
 def test_what_holds_the_output_open_in_the_background_is_not_waited_for(
     tmp_path: Path, on_line: OnLine
 ) -> None:
-    began = time.monotonic()
+    start = time.monotonic()
     result = sh(f"sleep 60 & echo $! > {tmp_path}/pid; exit 5", timeout=50.0, on_line=on_line)
-    took = time.monotonic() - began
+    took = time.monotonic() - start
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
     assert result.status == 5
@@ -133,13 +133,13 @@ def test_without_a_timeout_there_is_time(on_line: OnLine) -> None:
 @BOTH_WAYS
 @pytest.mark.filterwarnings("default::ResourceWarning")
 def test_a_timeout_leaves_no_pipe_open(on_line: OnLine) -> None:
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always", ResourceWarning)
         with contextlib.suppress(ShellError):
             LocalShell().run(["sleep", "60"], timeout=0.1, on_line=on_line)
         gc.collect()
 
-    assert [str(warning.message) for warning in caught] == []
+    assert [str(warning.message) for warning in records] == []
 
 
 def test_lines_are_told_and_not_kept() -> None:
@@ -205,10 +205,10 @@ def test_write_where_it_cannot(tmp_path: Path, way: str) -> None:
     (tmp_path / "folder" / "inside").mkdir(parents=True)
     path = tmp_path / "file" / "below" if way == "file" else tmp_path / "folder"
 
-    with pytest.raises(ShellError, match=str(tmp_path)) as caught:
+    with pytest.raises(ShellError, match=str(tmp_path)) as error:
         LocalShell().write("new", str(path))
-    assert str(path) in caught.value.what
-    assert [beside.name for beside in tmp_path.iterdir() if beside.is_file()] == ["file"]
+    assert str(path) in error.value.what
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_file()] == ["file"]
     assert (tmp_path / "folder" / "inside").is_dir()
     assert (tmp_path / "file").read_text() == "x"
 
@@ -252,7 +252,7 @@ def test_remove_what_is_no_folder(snapshot: Snapshot, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "why"),
+    ("kind", "why"),
     [
         ("device", "zero is neither a file nor a folder"),
         ("pipe", "pipe is neither a file nor a folder"),
@@ -263,22 +263,22 @@ def test_remove_what_is_no_folder(snapshot: Snapshot, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_copied_from_here_has_limits_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, why: str
 ) -> None:
     """A folder of this machine may be somebody else's, and lead anywhere."""
     monkeypatch.setattr(transfer, "MOST_FILES", 100)
     folder = tmp_path / "theirs"
     folder.mkdir()
-    if what == "device":
+    if kind == "device":
         (folder / "zero").symlink_to("/dev/zero")
-    elif what == "pipe":
+    elif kind == "pipe":
         os.mkfifo(folder / "pipe")
-    elif what == "circle":
+    elif kind == "circle":
         (folder / "circle").symlink_to(folder)
-    elif what == "many":
+    elif kind == "many":
         for number in range(101):
             (folder / str(number)).touch()
-    elif what == "sparse":
+    elif kind == "sparse":
         with (folder / "sparse").open("wb") as file:
             file.truncate(1 << 42)
     else:

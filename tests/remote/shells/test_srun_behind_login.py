@@ -46,11 +46,11 @@ class Login:
 
     @property
     def shell(self) -> SrunShell:
-        there = self.sshd.machine()
+        machine = self.sshd.machine()
         return SrunShell(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name="0.mpi.x", id="node7", address="", shell="srun", folder="", bin="", job="7",
-                access=there.access,
+                access=machine.access,
             )
         )  # fmt: skip
 
@@ -60,8 +60,8 @@ class Login:
 
     def waits(self) -> bool:
         """Tell whether the command runs there."""
-        said = self.folder / "waits"
-        words = said.read_text() if said.exists() else ""
+        file = self.folder / "waits"
+        words = file.read_text() if file.exists() else ""
         return bool(words) and Path(f"/proc/{words.strip()}").exists()
 
 
@@ -73,19 +73,19 @@ def login(
     request: pytest.FixtureRequest,
 ) -> Iterator[Login]:
     """Log in by a connection per command, or by one for all, as where a login asks for a code."""
-    there, here = tmp_path / "there", tmp_path / "here"
-    there.mkdir()
-    here.mkdir()
-    path = f"PATH={shlex.quote(str(there))}:$PATH"
+    host, local = tmp_path / "there", tmp_path / "here"
+    host.mkdir()
+    local.mkdir()
+    path = f"PATH={shlex.quote(str(host))}:$PATH"
     sshd = servers(f'ForceCommand {path} exec sh -c "$SSH_ORIGINAL_COMMAND"')
-    known = sshd.folder / "known_hosts"
+    known_hosts = sshd.folder / "known_hosts"
     more = request.param.format(folder=tmp_path) if hasattr(request, "param") else ""
-    ssh = OWN_SSH.format(key=sshd.folder / "user", known=known, more=more)
-    for folder, name, text in ((there, "srun", SRUN), (there, "squeue", HANGS), (here, "ssh", ssh)):
-        (folder / name).write_text(text.replace("{folder}", str(there)))
+    ssh = OWN_SSH.format(key=sshd.folder / "user", known=known_hosts, more=more)
+    for folder, name, text in ((host, "srun", SRUN), (host, "squeue", HANGS), (local, "ssh", ssh)):
+        (folder / name).write_text(text.replace("{folder}", str(host)))
         (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(here), prepend=":")
-    yield Login(there, sshd)
+    monkeypatch.setenv("PATH", str(local), prepend=":")
+    yield Login(host, sshd)
     if more:
         words = ["ssh", "-O", "exit", "-p", str(sshd.port), "127.0.0.1"]
         subprocess.run(words, capture_output=True, check=False)
@@ -96,12 +96,12 @@ BOTH = pytest.mark.parametrize("login", ["", SHARED], indirect=True, ids=["alone
 
 @BOTH
 def test_a_step_that_is_given_up_leaves_no_srun_there(snapshot: Snapshot, login: Login) -> None:
-    shell, lost = login.shell, list[ShellError]()
+    shell, errors = login.shell, list[ShellError]()
 
     def run() -> None:
-        with pytest.raises(ShellError) as caught:
+        with pytest.raises(ShellError) as error:
             shell.run(["true"])
-        lost.append(caught.value)
+        errors.append(error.value)
 
     running = threading.Thread(target=run)
     running.start()
@@ -109,7 +109,7 @@ def test_a_step_that_is_given_up_leaves_no_srun_there(snapshot: Snapshot, login:
     shell.close()
     running.join()
 
-    snapshot(lost[0].what)
+    snapshot(errors[0].what)
     until(lambda: not login.waits(), "srun has ended")
 
 
@@ -122,9 +122,9 @@ def test_a_command_of_slurm_that_is_given_up_ends_there(login: Login) -> None:
 
 
 def test_streams_and_status_of_a_step_arrive_as_they_are(login: Login) -> None:
-    done = login.shell.run(["sh", "-c", "cat; echo answers; echo err >&2; exit 3"])
+    result = login.shell.run(["sh", "-c", "cat; echo answers; echo err >&2; exit 3"])
 
-    assert (done.status, done.stdout, done.stderr) == (3, "answers\n", "err\n")
+    assert (result.status, result.stdout, result.stderr) == (3, "answers\n", "err\n")
 
 
 def test_what_is_sent_to_a_step_arrives_whole(login: Login, tmp_path: Path) -> None:

@@ -65,11 +65,11 @@ def test_no_way_there(link: Link, servers: Callable[..., Sshd]) -> None:
     nobody = f"{link.address.rpartition('.')[0]}.{int(link.address.rpartition('.')[2]) + 1}"
     run("ip", "route", "add", "unreachable", f"{nobody}/32")
     try:
-        with pytest.raises(Unreachable) as lost:
+        with pytest.raises(Unreachable) as error:
             SshShell(server.machine(host=nobody)).run(["true"])
     finally:
         run("ip", "route", "delete", "unreachable", f"{nobody}/32")
-    assert (lost.value.state, lost.value.transient) == ("no route", True)
+    assert (error.value.state, error.value.transient) == ("no route", True)
 
 
 # Connections that break
@@ -176,7 +176,7 @@ def test_a_dead_network_behind_another_host_is_noticed_as_well(
 
 def _is_noticed(shell: SshShell, link: Link, name: str) -> None:
     cut = threading.Event()
-    ended = threading.Event()
+    end = threading.Event()
 
     def hear(_: str) -> None:
         link.set("down")
@@ -185,11 +185,11 @@ def _is_noticed(shell: SshShell, link: Link, name: str) -> None:
     def command() -> None:
         with pytest.raises(Unreachable, match=f"{name} .* sh: "):
             shell.run(["sh", "-c", "echo go; sleep 100"], on_line=hear)
-        ended.set()
+        end.set()
 
     threading.Thread(target=command, daemon=True).start()
     assert cut.wait(30)
-    assert ended.wait(15)
+    assert end.wait(15)
     shell.close()
 
 
@@ -238,12 +238,12 @@ def test_an_attempt_that_fails_early_leaves_no_socket(
     sshd: Sshd, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Before paramiko's thread has begun, which would close it; also by a mistake of ours."""
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     dial = socket.create_connection
 
     def create_connection(*args: Any, **how: Any) -> socket.socket:
-        made.append(dial(*args, **how))
-        return made[-1]
+        sockets.append(dial(*args, **how))
+        return sockets[-1]
 
     def fail(*_: object) -> None:
         raise error
@@ -253,8 +253,8 @@ def test_an_attempt_that_fails_early_leaves_no_socket(
     with pytest.raises((Unreachable, AttributeError), match="no"):
         SshShell(sshd.machine()).connect()
 
-    [left] = made
-    assert left.fileno() == -1
+    [leak] = sockets
+    assert leak.fileno() == -1
 
 
 def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_path: Path) -> None:

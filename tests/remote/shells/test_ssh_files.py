@@ -66,31 +66,31 @@ def test_files_survive_a_change_of_keys(
     shell.close()
 
 
-@pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, kind: str) -> None:
     """Not under its name, and not beside it; it can be repeated."""
-    here = _large(tmp_path, what)
+    source = _large(tmp_path, kind)
     far = tmp_path / "far"
     shell = SshShell(sshd.machine())
-    _break("put", sshd, far, lambda: shell.put(here, str(far / "it")))
+    _break("put", sshd, far, lambda: shell.put(source, str(far / "it")))
     until(lambda: list(far.iterdir()) == [], "the host tidies up")
 
-    _shrink(here)
-    shell.put(here, str(far / "it"))
+    _shrink(source)
+    shell.put(source, str(far / "it"))
     assert [path.name for path in far.iterdir()] == ["it"]
     shell.close()
 
 
-@pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_fetch_that_breaks_leaves_nothing_half(sshd: Sshd, tmp_path: Path, what: str) -> None:
-    there = _large(tmp_path, what)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_fetch_that_breaks_leaves_nothing_half(sshd: Sshd, tmp_path: Path, kind: str) -> None:
+    source = _large(tmp_path, kind)
     home = tmp_path / "home"
     shell = SshShell(sshd.machine())
-    _break("fetch", sshd, home, lambda: shell.fetch(str(there), home))
+    _break("fetch", sshd, home, lambda: shell.fetch(str(source), home))
     assert {path.name for path in home.rglob("*")} <= {"a small one"}
 
-    _shrink(there)
-    shell.fetch(str(there), home)
+    _shrink(source)
+    shell.fetch(str(source), home)
     assert "large" in [path.name for path in home.rglob("*")]
     shell.close()
 
@@ -108,14 +108,14 @@ def _break(verb: str, sshd: Sshd, arriving: Path, transfer: Callable[[], None]) 
             transferring.result()
 
 
-def _large(tmp_path: Path, what: str) -> Path:
+def _large(tmp_path: Path, kind: str) -> Path:
     """Make a file with a hole, so large that it takes a while; alone or after a small one."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "a small one").write_text("small")
     with (folder / "large").open("wb") as file:
         file.truncate(20 * GIGABYTE)
-    return folder if what == "folder" else folder / "large"
+    return folder if kind == "folder" else folder / "large"
 
 
 def _shrink(path: Path) -> None:
@@ -136,16 +136,16 @@ def test_a_stream_that_ends_early_is_not_taken_for_a_whole_one(
     snapshot: Snapshot, sshd: Sshd, tmp_path: Path
 ) -> None:
     """A file here cannot be read, after others were sent."""
-    here = tmp_path / "here"
-    here.mkdir()
-    (here / "a").write_text("x")
-    (here / "b").mkdir()
-    (here / "b" / "c").symlink_to("/proc/1/mem")
-    os.mkfifo(here / "d")
+    source = tmp_path / "here"
+    source.mkdir()
+    (source / "a").write_text("x")
+    (source / "b").mkdir()
+    (source / "b" / "c").symlink_to("/proc/1/mem")
+    os.mkfifo(source / "d")
     shell = SshShell(sshd.machine())
     with snapshot.raises(ShellError):
-        shell.put(here / "d", str(tmp_path / "far" / "d"))
-    shell.put(here, str(tmp_path / "far" / "it"))
+        shell.put(source / "d", str(tmp_path / "far" / "d"))
+    shell.put(source, str(tmp_path / "far" / "it"))
 
     assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["it"]
     shell.close()
@@ -153,11 +153,11 @@ def test_a_stream_that_ends_early_is_not_taken_for_a_whole_one(
 
 def test_the_other_end_says_why_a_put_fails(sshd: Sshd, tmp_path: Path) -> None:
     """While much is still to be sent."""
-    here = _large(tmp_path, "file")
+    source = _large(tmp_path, "file")
     (tmp_path / "full").symlink_to("/dev/full")
     shell = SshShell(sshd.machine())
     with pytest.raises(ShellError, match="mkdir: cannot create directory"):
-        shell.put(here, str(tmp_path / "full" / "it"))
+        shell.put(source, str(tmp_path / "full" / "it"))
 
     shell.close()
 

@@ -25,8 +25,8 @@ def test_an_unknown_host_key_is_refused_with_its_fingerprint(sshd: Sshd) -> None
     (sshd.folder / "known_hosts").write_text("")
     error = refused(sshd.machine())
 
-    printed = run("ssh-keygen", "-lf", str(sshd.folder / "host.pub")).stdout.split()[1]
-    assert printed in error.what
+    fingerprint = run("ssh-keygen", "-lf", str(sshd.folder / "host.pub")).stdout.split()[1]
+    assert fingerprint in error.what
     assert "--option trust=first-use" in error.remedy
     assert (sshd.folder / "known_hosts").read_text() == ""
     assert sshd.logins() == 0
@@ -43,17 +43,17 @@ def test_a_changed_host_key_is_refused(sshd: Sshd) -> None:
 
 
 def test_a_revoked_host_key_is_refused(sshd: Sshd) -> None:
-    known = sshd.folder / "known_hosts"
-    known.write_text(known.read_text() + f"@revoked * {(sshd.folder / 'host.pub').read_text()}")
+    hosts = sshd.folder / "known_hosts"
+    hosts.write_text(hosts.read_text() + f"@revoked * {(sshd.folder / 'host.pub').read_text()}")
     with pytest.raises(Unreachable, match="revoked"):
         SshShell(sshd.machine()).run(["true"])
 
 
 def test_one_of_two_known_keys_is_enough(sshd: Sshd) -> None:
     """As while a host's key is being replaced."""
-    both = [(sshd.folder / f"{name}.pub").read_text() for name in ("host", "other")]
-    known = "".join(f"[127.0.0.1]:{sshd.port} {key}" for key in both)
-    (sshd.folder / "known_hosts").write_text(known)
+    keys = [(sshd.folder / f"{name}.pub").read_text() for name in ("host", "other")]
+    text = "".join(f"[127.0.0.1]:{sshd.port} {key}" for key in keys)
+    (sshd.folder / "known_hosts").write_text(text)
     shell = SshShell(sshd.machine())
 
     assert shell.run(["true"]).status == 0
@@ -64,10 +64,10 @@ def test_the_users_own_known_hosts_are_honoured(sshd: Sshd, dot_ssh: Path) -> No
     """When the provider knows no keys of its own; names may be hashed, as Debian does."""
     machine = sshd.machine(known_hosts="")
     refused(machine)
-    known = dot_ssh / "known_hosts"
-    known.write_text((sshd.folder / "known_hosts").read_text())
-    run("ssh-keygen", "-q", "-H", "-f", str(known))
-    assert "127.0.0.1" not in known.read_text()
+    hosts = dot_ssh / "known_hosts"
+    hosts.write_text((sshd.folder / "known_hosts").read_text())
+    run("ssh-keygen", "-q", "-H", "-f", str(hosts))
+    assert "127.0.0.1" not in hosts.read_text()
 
     shell = SshShell(machine)
     assert shell.run(["true"]).status == 0

@@ -35,15 +35,15 @@ def silent(port: int) -> Iterator[tuple[str, int]]:
 
 def test_an_address_that_is_dead_holds_up_no_other(answering: socket.socket) -> None:
     live = answering.getsockname()
-    with silent(live[1]) as dead, dial([dead, live], LONG) as made:
-        assert made.getpeername() == live
-        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    with silent(live[1]) as dead, dial([dead, live], LONG) as connection:
+        assert connection.getpeername() == live
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_an_address_that_refuses_is_passed_over(answering: socket.socket) -> None:
     live = answering.getsockname()
-    with dial([("127.0.0.3", live[1]), live], LONG) as made:
-        assert made.getpeername() == live
+    with dial([("127.0.0.3", live[1]), live], LONG) as connection:
+        assert connection.getpeername() == live
 
 
 @pytest.mark.parametrize("kind", [OSError, ValueError])
@@ -69,16 +69,16 @@ def test_an_address_that_answers_too_late_is_closed(
     late: list[socket.socket] = []
 
     def slow(place: tuple[str, int], seconds: float) -> socket.socket:
-        made = connect(place, seconds)
+        connection = connect(place, seconds)
         if place[0] == "127.0.0.3":
-            late.append(made)
+            late.append(connection)
             first.wait()
-        return made
+        return connection
 
     monkeypatch.setattr(socket, "create_connection", slow)
     live = answering.getsockname()
     with socket.create_server(("127.0.0.3", live[1])) as other:
-        with dial([other.getsockname(), live], LONG) as made:
+        with dial([other.getsockname(), live], LONG) as connection:
             first.set()
-            assert made.getpeername() == live
+            assert connection.getpeername() == live
         until(lambda: late and late[0].fileno() == -1, "it is closed")

@@ -10,13 +10,13 @@ from tests.conftest import run
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 
 
-def known(names: str, marker: str = "") -> str:
+def host_line(names: str, marker: str = "") -> str:
     return f"{marker} {names} ssh-ed25519 {KEY} a comment\n".lstrip()
 
 
 @pytest.mark.usefixtures("openssh")
 @pytest.mark.parametrize(
-    ("names", "name", "found"),
+    ("names", "name", "expected"),
     [
         ("host", "host", True),
         ("host", "HOST", True),
@@ -36,21 +36,21 @@ def known(names: str, marker: str = "") -> str:
         ("|1|only", "host", False),
     ],
 )
-def test_names_and_patterns(tmp_path: Path, names: str, name: str, *, found: bool) -> None:
-    text = "# a comment\n\nnot a key\n" + known(names)
+def test_names_and_patterns(tmp_path: Path, names: str, name: str, *, expected: bool) -> None:
+    text = "# a comment\n\nnot a key\n" + host_line(names)
     (tmp_path / "known_hosts").write_text(text)
-    printed = run(
+    output = run(
         *("ssh-keygen", "-F", name, "-f", str(tmp_path / "known_hosts")), status=None
     ).stdout
 
-    assert bool(openssh_files.matching(text, name)) == found
-    assert (KEY in printed) == found
+    assert bool(openssh_files.matching(text, name)) == expected
+    assert (KEY in output) == expected
 
 
 @pytest.mark.usefixtures("openssh")
 def test_hashed_names_are_found(tmp_path: Path) -> None:
     path = tmp_path / "known_hosts"
-    path.write_text(known("host") + known("[host]:2222"))
+    path.write_text(host_line("host") + host_line("[host]:2222"))
     run("ssh-keygen", "-q", "-H", "-f", str(path))
 
     for name in ("host", "[host]:2222"):
@@ -59,7 +59,7 @@ def test_hashed_names_are_found(tmp_path: Path) -> None:
 
 
 def test_markers_are_told() -> None:
-    text = known("host") + known("host", "@revoked")
+    text = host_line("host") + host_line("host", "@revoked")
 
     assert [line.marker for line in openssh_files.matching(text, "host")] == [
         "",

@@ -92,25 +92,25 @@ def ssh_home(openssh: None) -> str:
 
 def by_ssh(home: Path, ssh_home: str, *words: str) -> dict[str, str]:
     lines = run("unshare", "-rm", "sh", "-c", SSH, "sh", str(home), ssh_home, *words).stdout
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines.splitlines():
         key, _, value = line.partition(" ")
-        found.setdefault(key, value)
-    return found
+        values.setdefault(key, value)
+    return values
 
 
 def by_us(host: str) -> dict[str, str]:
     """Return what we connect by, as far as the settings say it."""
     *_, target = connection.route(Access(host=host))
     settings = target.ssh_config
-    found = {"hostname": target.host, "port": str(target.port)}
-    found |= {"user": target.user} if "user" in settings else {}
-    found |= {key: settings[key] for key in ("hostkeyalias", "proxyjump") if key in settings}
-    if found.get("proxyjump") == "none":  # ssh does not print that there is no way through others
-        del found["proxyjump"]
+    values = {"hostname": target.host, "port": str(target.port)}
+    values |= {"user": target.user} if "user" in settings else {}
+    values |= {key: settings[key] for key in ("hostkeyalias", "proxyjump") if key in settings}
+    if values.get("proxyjump") == "none":  # ssh does not print that there is no way through others
+        del values["proxyjump"]
     for file in settings.get("identityfile", [])[:1]:
-        found["identityfile"] = file
-    return found
+        values["identityfile"] = file
+    return values
 
 
 @pytest.mark.parametrize("host", ["friend", "other"])
@@ -118,14 +118,14 @@ def by_us(host: str) -> dict[str, str]:
 def test_a_name_means_the_same_host_as_for_ssh(
     home: Path, ssh_home: str, name: str, host: str
 ) -> None:
-    mine = home.parent
+    folder = home.parent
     for path, text in CASES[name].items():
-        (mine / path).parent.mkdir(parents=True, exist_ok=True)
-        (mine / path).write_text(text.replace("{home}/elsewhere", str(mine / "elsewhere")))
-    expected, by_default = by_ssh(mine, ssh_home, host), by_ssh(mine, ssh_home, "-Fnone", host)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text.replace("{home}/elsewhere", str(folder / "elsewhere")))
+    expected, by_default = by_ssh(folder, ssh_home, host), by_ssh(folder, ssh_home, "-Fnone", host)
 
-    found = by_default | by_us(host)
-    assert {key: found.get(key) for key in ASKED} == {key: expected.get(key) for key in ASKED}
+    values = by_default | by_us(host)
+    assert {key: values.get(key) for key in ASKED} == {key: expected.get(key) for key in ASKED}
 
 
 def test_a_difference_would_be_seen(home: Path, ssh_home: str) -> None:
