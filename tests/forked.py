@@ -49,10 +49,10 @@ def run_forked(
 ) -> subprocess.CompletedProcess[str]:
     """Run a script to its end, like `subprocess.run` with its output captured as text."""
     new = tempfile.TemporaryFile
-    with new() as given, new() as out, new() as err:
-        given.write(text.encode())
-        given.seek(0)
-        files = [file.fileno() for file in (given, out, err)]
+    with new() as stdin, new() as out, new() as err:
+        stdin.write(text.encode())
+        stdin.seek(0)
+        files = [file.fileno() for file in (stdin, out, err)]
         status = _run(server().requests, _request(words, machine, variables), files, timeout)
         texts = [_text(file) for file in (out, err)]
     if status is None:
@@ -105,11 +105,11 @@ class _Server:
 
     def __init__(self) -> None:
         self.variables = _read_at_import()
-        self.requests, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            words = [sys.executable, "-m", "tests.fork_server", str(its.fileno())]
+        self.requests, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with peer:
+            words = [sys.executable, "-m", "tests.fork_server", str(peer.fileno())]
             self._process = subprocess.Popen(
-                words, cwd=ROOT, pass_fds=[its.fileno()], start_new_session=True
+                words, cwd=ROOT, pass_fds=[peer.fileno()], start_new_session=True
             )
 
 
@@ -126,8 +126,8 @@ def put_command(script: str, folder: Path) -> dict[str, Any]:
     path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     path.chmod(0o755)
     requests = server().requests.fileno()
-    told = json.dumps([requests, server().variables])
-    variables = {"PATH": f"{folder}:{os.environ['PATH']}", SERVER: told}
+    setting = json.dumps([requests, server().variables])
+    variables = {"PATH": f"{folder}:{os.environ['PATH']}", SERVER: setting}
     return {"env": {**os.environ, **variables}, "pass_fds": [requests]}
 
 

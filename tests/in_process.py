@@ -36,11 +36,11 @@ def run_here(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
             cli.main()
         except SystemExit as end:
             status = end.code
-    out, err = (_written(stream) for stream in streams[1:])
+    out, err = (_read(stream) for stream in streams[1:])
     return subprocess.CompletedProcess(words, int(status or 0), out, err)
 
 
-def _written(stream: io.TextIOWrapper) -> str:
+def _read(stream: io.TextIOWrapper) -> str:
     stream.flush()
     stream.seek(0)
     return stream.read().replace("\r\n", "\n")
@@ -48,14 +48,14 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 @contextmanager
 def _as_a_process(
-    words: list[str], given: io.TextIOWrapper, out: io.TextIOWrapper, err: io.TextIOWrapper
+    words: list[str], stdin: io.TextIOWrapper, out: io.TextIOWrapper, err: io.TextIOWrapper
 ) -> Iterator[None]:
     """Have the arguments, streams, signals and logger of a new process; then those from before."""
     logger = logging.getLogger("cluster")
     handlers, level = list(logger.handlers), logger.level
     main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")  # names cluster
     with (
-        mock.patch.multiple(sys, argv=words, stdin=given, stdout=out, stderr=err),
+        mock.patch.multiple(sys, argv=words, stdin=stdin, stdout=out, stderr=err),
         mock.patch.object(signals, "handle", list),
         mock.patch.object(terminal, "_verbosity", 0),
     ):

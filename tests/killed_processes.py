@@ -44,9 +44,9 @@ spare_the_collector()
 
 
 @contextlib.contextmanager
-def begun(what: Callable[..., None], *args: object) -> Iterator[BaseProcess]:
+def begun(function: Callable[..., None], *args: object) -> Iterator[BaseProcess]:
     """Let a process do something; it does not outlive the block."""
-    process = _context.Process(target=_in, args=(dict(os.environ), what, *args))
+    process = _context.Process(target=_in, args=(dict(os.environ), function, *args))
     process.start()
     try:
         yield process
@@ -55,9 +55,9 @@ def begun(what: Callable[..., None], *args: object) -> Iterator[BaseProcess]:
         process.join()
 
 
-def status(what: Callable[..., None], *args: object) -> int | None:
+def status(function: Callable[..., None], *args: object) -> int | None:
     """Let a process do something, and give its exit status; a signal's is negative."""
-    with begun(what, *args) as process:
+    with begun(function, *args) as process:
         process.join(WITHIN)
         return process.exitcode
 
@@ -158,9 +158,9 @@ def replace_until_tests(name: str) -> None:
     replace_host(name, killed)
 
 
-def _in(environ: dict[str, str], what: Callable[..., None], *args: object) -> None:
+def _in(environ: dict[str, str], function: Callable[..., None], *args: object) -> None:
     os.environ.clear()
     os.environ.update(environ)
     hurry()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it says as it dies is nobody's business
-    what(*args)
+    function(*args)

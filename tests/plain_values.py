@@ -25,14 +25,14 @@ def plain_definition(**changes: object) -> Definition:
     return msgspec.structs.replace(time, **changes)
 
 
-def plain_summary(median: float, of: Definition | None = None, **changes: object) -> Summary:
+def plain_summary(median: float, source: Definition | None = None, **changes: object) -> Summary:
     """Summarize 20 values that are all the median, of a definition or of none."""
-    known = of or plain_definition()
+    definition = source or plain_definition()
     same = Summary(
-        metric=known.metric,
-        definition=of.id if of else "",
-        unit=known.unit,
-        better=known.better,
+        metric=definition.metric,
+        definition=source.id if source else "",
+        unit=definition.unit,
+        better=definition.better,
         params={},
         n=20,
         median=median,
@@ -46,25 +46,25 @@ def plain_summary(median: float, of: Definition | None = None, **changes: object
 
 
 def plain_series(
-    own: Definition, value: float, point: dict[str, Scalar], moved: int = 0
+    definition: Definition, value: float, point: dict[str, Scalar], size: int = 0
 ) -> Measurement:
     """Measure the same value 20 times on rank 0; what moves bytes took seconds."""
     return Measurement(
-        metric=own.metric,
-        definition=own.id,
-        unit="s" if moved else own.unit,
+        metric=definition.metric,
+        definition=definition.id,
+        unit="s" if size else definition.unit,
         params=point,
         rank=0,
         host="h",
         values=(value,) * 20,
-        bytes=moved,
+        bytes=size,
     )
 
 
 def plain_record(name: str = "mine", **changes: object) -> Record:
     """Describe a run that is done, of a cluster of a name; `changes` replace fields of it."""
-    done = Record(id="r", benchmark="test", status="done", at=0.0, spec=ClusterSpec(name=name))
-    return msgspec.structs.replace(done, **changes)
+    record = Record(id="r", benchmark="test", status="done", at=0.0, spec=ClusterSpec(name=name))
+    return msgspec.structs.replace(record, **changes)
 
 
 def plain_facts(host: str = "a", **changes: object) -> Facts:

@@ -90,8 +90,8 @@ def _make(installer: HostInstaller, marked: list[PendingStep], probe: HostProbe,
     machine = msgspec.structs.replace(installer._machine, folder=str(part))
     installation = installer._installation
     with suppress(ClusterError), Path(f"{env}.log").open("w") as log:
-        here = HostInstaller(machine, LocalShell(machine), log, lambda _: None, installation)
-        really(here, marked, probe)
+        local = HostInstaller(machine, LocalShell(machine), log, lambda _: None, installation)
+        really(local, marked, probe)
         parameters = part / "env" / PARAMETERS
         if shares_cores() and parameters.is_file():
             with parameters.open("a") as file:

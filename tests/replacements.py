@@ -69,10 +69,10 @@ def killed(_: Sequence[tuple[int, int]]) -> Run:
 
 
 def replace_host(
-    which: str | Cluster, test: TestPairs = good, bad: int | None = None
+    target: str | Cluster, test: TestPairs = good, bad: int | None = None
 ) -> tuple[HostReplacement, ...]:
     """Replace a host of a cluster, by default the last; nobody connects to the new one."""
-    cluster = attach(which) if isinstance(which, str) else which
+    cluster = attach(target) if isinstance(target, str) else target
     host = len(cluster.machines) - 1 if bad is None else bad
     verdict = verdict_on(host)
     with patch("cluster.orchestration.hosts.machines.connect"):

@@ -85,13 +85,13 @@ class SlurmHere:
         until(lambda: job not in self.call("squeue", "-h", "-o", "%A"), "the job is over")
 
 
-def _free_ports(many: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(many)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports: list[int] = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for sock in sockets:
+        sock.bind(("127.0.0.1", 0))
+    ports: list[int] = [sock.getsockname()[1] for sock in sockets]
+    for sock in sockets:
+        sock.close()
     return ports
 
 
@@ -107,6 +107,6 @@ def slurm_here() -> Iterator[SlurmHere]:
     """Start Slurm once for all tests of a worker; 2 s. Its commands find it by `SLURM_CONF`."""
     skip_without_slurm()
     folder = Path(tempfile.mkdtemp(prefix="slurm"))  # short: the path of a socket has a limit
-    with SlurmHere(folder) as here:
-        yield here
+    with SlurmHere(folder) as instance:
+        yield instance
     shutil.rmtree(folder)

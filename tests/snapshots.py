@@ -44,11 +44,11 @@ class Snapshot:
         if os.environ.get("SNAPSHOTS") == "write":
             with self.path.open("a", encoding="utf-8") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)  # workers write side by side
-                each = sorted({**read(self.path), key: text}.items())
-                self.path.write_text("".join(f"=== {k}\n{v}" for k, v in each), encoding="utf-8")
+                answers = sorted({**read(self.path), key: text}.items())
+                self.path.write_text("".join(f"=== {k}\n{v}" for k, v in answers), encoding="utf-8")
         else:
-            kept = read(self.path).get(key)
-            assert text == kept, f"{self.path} has another {key}: SNAPSHOTS=write"
+            expected = read(self.path).get(key)
+            assert text == expected, f"{self.path} has another {key}: SNAPSHOTS=write"
 
     @contextmanager
     def raises(self, kind: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:

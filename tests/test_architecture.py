@@ -44,7 +44,7 @@ class Copy:
         assert text.count(before) == 1
         path.write_text(text.replace(before, after))
 
-    def changed(self) -> list[str]:
+    def changes(self) -> list[str]:
         """List the files that are not as they were."""
         files = (p for p in (self.root / "cluster").rglob("*") if p.is_file())
         names = (p.relative_to(self.root) for p in files if p.suffix != ".pyc")
@@ -70,28 +70,28 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def example(page: Path, kind: str, name: str) -> str:
-    [found] = [text for text in blocks(page, kind) if text.startswith(f"# {name}")]
-    return found
+    [block] = [text for text in blocks(page, kind) if text.startswith(f"# {name}")]
+    return block
 
 
 def test_the_drawing_is_that_of_the_import_rules() -> None:
-    drawn, *_ = blocks(PAGE, "text")
+    drawing, *_ = blocks(PAGE, "text")
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = rules["contracts"][0]["layers"]
 
-    assert [sorted(re.findall(r"\w+", line)) for line in drawn.splitlines()] == [
+    assert [sorted(re.findall(r"\w+", line)) for line in drawing.splitlines()] == [
         sorted(re.findall(r"\w+", layer)) for layer in layers
     ]
-    assert drawn in blocks(CONTRIBUTING, "text")
-    assert drawn in blocks(ADR, "text")
+    assert drawing in blocks(CONTRIBUTING, "text")
+    assert drawing in blocks(ADR, "text")
 
 
 def test_every_path_that_it_names_is_there() -> None:
     text = re.sub(r"^```.*?^```$", "", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
-    named = re.findall(r"`([\w./]+/[\w./]*|[\w.]+\.(?:toml|md))`", text)
+    paths = re.findall(r"`([\w./]+/[\w./]*|[\w.]+\.(?:toml|md))`", text)
 
-    assert len(named) >= 30
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert len(paths) >= 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_package_has_its_place_in_the_walk_or_the_table() -> None:
@@ -109,7 +109,7 @@ def test_a_stranger_adds_a_provider_in_one_file(copy: Copy) -> None:
     text = example(CONTRIBUTING, "python", "providers/here.py")
     copy.add(text.replace("# providers", "# cluster/providers", 1))
 
-    assert copy.changed() == ["cluster/providers/here.py"]
+    assert copy.changes() == ["cluster/providers/here.py"]
     assert "this machine" in copy.cluster(
         "up", "mine", "--plan", "--provider", "here", "--hosts", "1"
     )
@@ -122,7 +122,7 @@ def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: P
     before = copy.cluster("judge", str(log))
     copy.add(example(PAGE, "python", "cluster/analysis/verdict/rules/verbose_logs.py"))
 
-    assert copy.changed() == ["cluster/analysis/verdict/rules/verbose_logs.py"]
+    assert copy.changes() == ["cluster/analysis/verdict/rules/verbose_logs.py"]
     assert "NCCL_DEBUG=TRACE" not in before
     assert "(possible): NCCL_DEBUG=TRACE" in copy.cluster("judge", str(log))
 
@@ -137,7 +137,7 @@ def command(host: str) -> None:
     print("Good morning,", host)
 ''')
 
-    assert copy.changed() == ["cluster/cli/commands/greet.py"]
+    assert copy.changes() == ["cluster/cli/commands/greet.py"]
     assert copy.cluster("greet", "node-a") == "Good morning, node-a\n"
     assert "Example: cluster greet node-a" in copy.cluster("greet", "--help")
     assert re.search(r"^Others:\n  greet +Greet a host\.$", copy.cluster("--help"), re.MULTILINE)
@@ -149,7 +149,7 @@ def test_a_stranger_adds_a_column_to_the_report_in_one_file(copy: Copy, form: st
     before = copy.cluster("show", "osu", "--format", form)
     copy.change(example(PAGE, "diff", "cluster/reports/table.py"))
 
-    assert copy.changed() == ["cluster/reports/table.py"]
+    assert copy.changes() == ["cluster/reports/table.py"]
     assert "p95 / p5" not in before
     assert "p95 / p5" in copy.cluster("show", "osu", "--format", form)
     copy.cluster("report", "osu", "-o", "page.html")
@@ -174,20 +174,20 @@ def test_the_walk_of_a_started_command_is_what_stands_on_the_stack() -> None:
         threading.setprofile(None)
 
     section = PAGE.read_text().partition("## The walk of a started command")[2].partition("##")[0]
-    named = re.findall(r"`(cluster/[\w/]+\.py)`", section)
+    paths = re.findall(r"`(cluster/[\w/]+\.py)`", section)
     ssh = ["cluster/remote/remote_shell.py", "cluster/remote/shells/ssh.py"]
-    *here, on_host = named
-    assert len(here) <= 8
-    assert sorted({*walks[0], *ssh}) == sorted(here)
+    *local, on_host = paths
+    assert len(local) <= 8
+    assert sorted({*walks[0], *ssh}) == sorted(local)
     assert on_host == "cluster/agent/task.py"
 
 
 def files_below(frame: FrameType | None) -> list[str]:
     """List our files on a stack, the outermost first."""
-    found = list[str]()
+    files = list[str]()
     while frame:
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(ROOT / "cluster"):
-            found.append(str(path.relative_to(ROOT)))
+            files.append(str(path.relative_to(ROOT)))
         frame = frame.f_back
-    return found[::-1]
+    return files[::-1]

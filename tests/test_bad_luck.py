@@ -37,13 +37,13 @@ pytestmark = pytest.mark.usefixtures("tools")
 )
 def test_a_rank_that_fails_ends_the_job(how: str, reason: str) -> None:
     """All ranks are stopped, and the error shows what both streams said last."""
-    done = command("bench", "faulty", "--how", how, status=1)
+    result = command("bench", "faulty", "--how", how, status=1)
 
-    assert reason in done.stderr
-    assert "ready 1" in done.stderr
-    assert "complaint" in done.stderr
+    assert reason in result.stderr
+    assert "ready 1" in result.stderr
+    assert "complaint" in result.stderr
     if how == "raise":
-        assert "ValueError: rank 1" in done.stderr
+        assert "ValueError: rank 1" in result.stderr
     assert record(only_run())["status"] == "failed"
     assert reason in record(only_run())["reason"]
     until(no_rank_is_left, "all ranks are gone")
@@ -63,10 +63,10 @@ def test_a_job_that_hangs_is_ended_in_time(how: str) -> None:
 
 @pytest.mark.usefixtures("faulty")
 def test_a_failed_run_is_json_too() -> None:
-    shown = answer("bench", "faulty", "--how", "raise", status=1)
+    document = answer("bench", "faulty", "--how", "raise", status=1)
 
-    assert shown["status"] == "failed"
-    assert (record(only_run())["exit_status"], shown["run"]) == (1, str(only_run()))
+    assert document["status"] == "failed"
+    assert (record(only_run())["exit_status"], document["run"]) == (1, str(only_run()))
 
 
 @pytest.fixture
@@ -88,9 +88,9 @@ def test_ctrl_c_stops_the_ranks_and_keeps_the_values(
     snapshot(record(only_run())["reason"])
     assert values(only_run()) == {0: [1.0, 2.0, 3.0], 1: [1.0, 2.0, 3.0]}
     assert no_rank_is_left()
-    shown = answer("show", "hanging")
-    assert {s["n"] for s in shown["summaries"]} == {3}
-    assert not any(s["complete"] for s in shown["summaries"])
+    document = answer("show", "hanging")
+    assert {s["n"] for s in document["summaries"]} == {3}
+    assert not any(s["complete"] for s in document["summaries"])
 
 
 def test_an_impatient_second_ctrl_c_costs_nothing(hanging: Background) -> None:
@@ -107,13 +107,13 @@ def test_the_job_outlives_its_launcher(faulty: None) -> None:
     del faulty
     script = str(ROOT / "launchers" / "launch_mpi_test.py")
     words = [sys.executable, script, "--run-local", "--data-mb=20", "--iters=100"]
-    started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert started.stdout is not None
-    for line in started.stdout:
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    for line in process.stdout:
         if line.startswith("Process"):
             break
-    started.kill()
-    started.communicate()
+    process.kill()
+    process.communicate()
 
     assert answer("status", "mpi_test")[-1]["state"] in ("running", "done")
     command("wait", "mpi_test")
@@ -148,13 +148,13 @@ def test_down_stops_a_running_job_and_keeps_its_values(hanging: Background) -> N
 
 def test_a_killed_session_is_noticed(hanging: Background) -> None:
     """Somebody else's `tmux kill-session` ends the job; the waiting process says so."""
-    began = time.monotonic()
+    start = time.monotonic()
     run("tmux", "kill-session", "-t", "=hanging")
     assert answer("status", "hanging")[-1]["state"] in ("running", "lost", "failed")
     status, _ = hanging.end()
 
     assert status == 1
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - start < 15
     assert record(only_run())["status"] == "failed"
     assert record(only_run())["reason"]
     assert answer("status", "hanging")[-1]["state"] == "failed"
@@ -167,8 +167,8 @@ def test_a_session_that_is_not_ours_is_never_touched(snapshot: Snapshot) -> None
     run("tmux", "new-session", "-d", "-s", "mine", "sleep 1000")
     run("tmux", "new-session", "-d", "-s", "ours2", "sleep 1000")
 
-    done = command("bench", "faulty", "mine", status=1)
-    snapshot(done.stderr)
+    result = command("bench", "faulty", "mine", status=1)
+    snapshot(result.stderr)
     assert not list(runs_folder().glob("*/*"))
     command("bench", "faulty", "ours")
     command("bench", "faulty", "ours")
@@ -205,18 +205,18 @@ def test_odd_working_directories_are_fine(home: Path, monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("faulty")
 def test_a_run_folder_that_cannot_be_written_is_refused(home: Path) -> None:
     (home / "file").write_text("not a folder")
-    done = command("bench", "faulty", "--runs", str(home / "file"), status=1)
+    result = command("bench", "faulty", "--runs", str(home / "file"), status=1)
 
-    assert str(home / "file") in done.stderr
-    assert "--runs DIR" in done.stderr
+    assert str(home / "file") in result.stderr
+    assert "--runs DIR" in result.stderr
     assert sessions() == []
     assert answer("ls") == []
 
 
 @pytest.mark.usefixtures("faulty")
 def test_two_runs_at_once_never_share_a_folder() -> None:
-    both = [Background("bench", "faulty", name) for name in ("one", "two", "three")]
-    for background in both:
+    jobs = [Background("bench", "faulty", name) for name in ("one", "two", "three")]
+    for background in jobs:
         assert background.end()[0] == 0
 
     assert len(list(runs_folder().glob("*/*"))) == 3
@@ -233,9 +233,9 @@ def test_a_missing_tool_is_named_with_the_command_that_installs_it(
     bare = home / "bin"
     bare.mkdir()
     for name in ("bash", "cat", "tee", "timeout", "mv", "python3", "tmux", "mpirun"):
-        found = run("which", name, status=None).stdout.strip()
-        if name != missing and found:
-            (bare / name).symlink_to(found)
+        path = run("which", name, status=None).stdout.strip()
+        if name != missing and path:
+            (bare / name).symlink_to(path)
     monkeypatch.setenv("PATH", str(bare))
     from cluster.agent.facts import host_facts  # noqa: PLC0415
     from cluster.core.errors import SpecError  # noqa: PLC0415
@@ -257,8 +257,8 @@ def test_tmux_may_disappear_between_two_runs(
     bare.mkdir()
     monkeypatch.setenv("PATH", str(bare))
 
-    done = launcher("--run-local", "--data-mb=1", "--iters=6", status=2)
-    snapshot(done.stderr)
+    result = launcher("--run-local", "--data-mb=1", "--iters=6", status=2)
+    snapshot(result.stderr)
     assert len(list(runs_folder().glob("*/*"))) == 1
 
 
@@ -267,6 +267,6 @@ def test_a_truncated_last_line_is_left_out_and_said() -> None:
     path = only_run() / "measurements.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
 
-    shown = command("show", "mpi_test").stdout
-    assert "measurements.jsonl" in shown
+    output = command("show", "mpi_test").stdout
+    assert "measurements.jsonl" in output
     assert counts(answer("show", "mpi_test")) == [("memory_copy", 6), ("oneway_time", 6)]

@@ -26,7 +26,7 @@ NOT_HERE = ("scripts/",)
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    return [text for found, text in BLOCK.findall(page.read_text()) if found == kind]
+    return [text for language, text in BLOCK.findall(page.read_text()) if language == kind]
 
 
 def having(kind: str) -> list[Path]:
@@ -55,10 +55,10 @@ def test_the_smallest_plugins_run_together(
     ]
     [script] = blocks(ROOT / "CONTRIBUTING.md", "console")
     monkeypatch.setenv("CLUSTER_PLUGINS", str(plugins_of_the_page))
-    done = run("bash", "-ec", script.replace("$ ", ""))
+    result = run("bash", "-ec", script.replace("$ ", ""))
 
-    assert re.search(r"barrier_time +50 ", done.stdout)
-    assert re.fullmatch(r"barrier_time [0-9.e-]+ s", done.stdout.splitlines()[-1])
+    assert re.search(r"barrier_time +50 ", result.stdout)
+    assert re.fullmatch(r"barrier_time [0-9.e-]+ s", result.stdout.splitlines()[-1])
     command("down", "barrier")
     assert sessions() == []
 
@@ -67,8 +67,8 @@ def test_the_smallest_plugins_are_well_written(plugins_of_the_page: Path) -> Non
     """They pass the same type checker as ours, with the cache of `scripts/check`."""
     words = ("-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-pretty")
     files = map(str, plugins_of_the_page.rglob("*.py"))
-    done = run(sys.executable, *words, *files, cwd=ROOT, status=None)
-    assert done.returncode == 0, done.stdout
+    result = run(sys.executable, *words, *files, cwd=ROOT, status=None)
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.usefixtures("tools")
@@ -81,10 +81,10 @@ def test_the_commands_of_a_page_run(
     shell = put_command(COMMAND, tmp_path)
     text = "".join(blocks(page, "console"))
     commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
-    ran = [words for words in commands if not words.startswith(NOT_HERE)]
+    lines = [words for words in commands if not words.startswith(NOT_HERE)]
 
-    assert ran
-    for words in ran:
+    assert lines
+    for words in lines:
         run("bash", "-ec", words, cwd=ROOT, **shell)
     command("down", "--all", "-y")
 
@@ -113,12 +113,12 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
 
 def test_every_question_of_the_readme_has_a_command_that_exists() -> None:
     text = (ROOT / "README.md").read_text()
-    named = set(re.findall(r"`cluster ([a-z]+)", "\n".join(path.read_text() for path in PAGES)))
+    names = set(re.findall(r"`cluster ([a-z]+)", "\n".join(path.read_text() for path in PAGES)))
     lines = re.findall(r"^  ([a-z]+(?:, [a-z]+)*)  ", command("--help").stdout, re.MULTILINE)
-    known = {name for line in lines for name in line.split(", ")}
+    commands = {name for line in lines for name in line.split(", ")}
 
     assert len(re.findall(r"^\| .*\? \| `", text, re.MULTILINE)) >= 8
-    assert named - known == set()
+    assert names - commands == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -14,9 +14,9 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 def test_an_example_runs_and_leaves_nothing(path: Path) -> None:
     if "import torch" in path.read_text():
         pytest.importorskip("torch")
-    done = run_script(str(path))
+    result = run_script(str(path))
 
-    assert done.stdout
+    assert result.stdout
     assert sessions() == []
     assert answer("ls") == []
 

@@ -22,7 +22,7 @@ def test_a_command_is_answered_by_each_host(snapshot: Snapshot) -> None:
             "0.mpi.mine": "0.mpi.mine\n",
             "1.mpi.mine": "1.mpi.mine\n",
         }
-        assert {done.status for done in c.run("false", check=False).values()} == {1}
+        assert {result.status for result in c.run("false", check=False).values()} == {1}
         assert sorted(hosts.commands) == [
             *(("0.mpi.mine", "false"), ("0.mpi.mine", "hostname")),
             *(("1.mpi.mine", "false"), ("1.mpi.mine", "hostname")),
@@ -97,13 +97,13 @@ def test_a_look_at_the_jobs_reads_the_journal_once(monkeypatch: pytest.MonkeyPat
         c.bench("p2p", metrics=["latency"], sizes=[8])
         monkeypatch.setattr(Journal, "entries", entries)
         assert (next(iter(c.jobs)), len(looks)) == ("bench-p2p", 0)
-        written = Timed(phase="other", seconds=1.0)
-        c.disk.journal.append(written)
+        entry = Timed(phase="other", seconds=1.0)
+        c.disk.journal.append(entry)
         assert (next(iter(c.jobs)), len(looks)) == ("bench-p2p", 1)
-        c.disk.journal.append(written)
+        c.disk.journal.append(entry)
         assert (len(c.jobs), len(looks)) == (1, 2)
-        c.disk.journal.append(written)
-        c.disk.record(written)
+        c.disk.journal.append(entry)
+        c.disk.record(entry)
         assert (c.jobs["bench-p2p"].record.name, len(looks)) == ("bench-p2p", 3)
-        c.disk.record(written)
+        c.disk.record(entry)
         assert (c.state.phases["other"], len(c.jobs), len(looks)) == (1.0, 1, 3)

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.core.plugins import names
 from cluster.measure.benchmark import Benchmark
-from tests.clean import started
+from tests.clean import start_time
 from tests.conftest import ROOT, run, until
 from tests.snapshots import Snapshot
 
@@ -44,7 +44,7 @@ def test_without_a_gpu_every_part_is_skipped_with_its_reason(tmp_path: Path) -> 
     outcomes = json.loads(page.partition("```json\n")[2].partition("```")[0])
 
     assert len(outcomes) > 10
-    assert {one["word"] for one in outcomes.values()} == {"skipped"}
+    assert {outcome["word"] for outcome in outcomes.values()} == {"skipped"}
 
 
 def test_one_gpu_skips_what_needs_two_and_a_program_that_is_missing(
@@ -73,11 +73,11 @@ def test_a_part_whose_time_is_up_ends_with_what_it_started_and_keeps_what_it_pri
     """2 s, the part's limit: far more than a shell needs for three words, on any machine."""
     waits = 'echo begun; echo so far >&2; sleep infinity & echo "$!"; wait'
     outcome = script.run(script.Part("slow", "waits", ("sh", "-c", waits)), 2.0, tmp_path)
-    kept = (tmp_path / "slow.txt").read_text().splitlines()
+    lines = (tmp_path / "slow.txt").read_text().splitlines()
 
     assert outcome.word == "failed"
-    assert [kept[1], kept[3]] == ["begun", "so far"]
-    until(lambda: not started(int(kept[2])), "what the part started has ended")
+    assert [lines[1], lines[3]] == ["begun", "so far"]
+    until(lambda: not start_time(int(lines[2])), "what the part started has ended")
 
 
 def test_a_limit_is_said_as_it_was_given(script: Any, tmp_path: Path) -> None:
@@ -94,15 +94,15 @@ def test_a_right_refusal_is_no_failure_and_another_one_is(snapshot: Snapshot, sc
     wrong = script.outcome_of(part, 2, "", "Error: torch is missing on h.\nInstall it", 1.0)
     good = script.outcome_of(part, 0, "a\nthe answer\n\n", "", 1.0)
 
-    assert [one.word for one in (right, wrong, good)] == ["refused", "failed", "ran"]
+    assert [outcome.word for outcome in (right, wrong, good)] == ["refused", "failed", "ran"]
     snapshot(script.count([right, wrong, good]))
 
 
 def test_its_commands_are_ours_and_its_parts_have_names_of_their_own(script: Any) -> None:
-    chosen = script.parts(2)
-    benches = {part.argv[4] for part in chosen if part.argv[2:4] == ("cluster", "bench")}
+    parts = script.parts(2)
+    benches = {part.argv[4] for part in parts if part.argv[2:4] == ("cluster", "bench")}
 
-    assert len({part.name for part in chosen}) == len(chosen)
+    assert len({part.name for part in parts}) == len(parts)
     assert benches <= set(names(Benchmark))
     assert {"gpu", "training", "collectives", "within", "p2p"} == benches
 

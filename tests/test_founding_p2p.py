@@ -30,12 +30,12 @@ def k80(home: Path) -> str:
 
 def gains(name: str) -> dict[int, dict[str, Any]]:
     """Compare with CUDA IPC and without, size by size."""
-    chosen = [
+    names = [
         f"{run.parent.name}/{run.name}"
         for run in store.all_of(runs_folder(), name)
         if store.record(run).condition in ("cuda-ipc", "no-cuda-ipc")
     ]
-    (comparison,) = answer("compare", "--by", "condition", *reversed(chosen))
+    (comparison,) = answer("compare", "--by", "condition", *reversed(names))
     assert (comparison["base"], comparison["other"]) == ("no-cuda-ipc", "cuda-ipc")
     return {
         cell["params"]["size"]: cell
@@ -61,8 +61,8 @@ def rates(name: str, condition: str, size: int) -> list[float]:
 def best_shares(name: str) -> dict[str, float]:
     """Return the highest share of 8 Gbit/s that each line's points say, in percent."""
     runs = [store.read(folder) for folder in store.all_of(runs_folder(), name)]
-    shown = [compare_with_network(run.as_reported(runs_folder()), 1e9) for run in runs]
-    picture = sweep_picture(shown, "oneway_bandwidth", given_bound=1e9)
+    reports = [compare_with_network(run.as_reported(runs_folder()), 1e9) for run in runs]
+    picture = sweep_picture(reports, "oneway_bandwidth", given_bound=1e9)
     return {
         tips[0].partition(", ")[0]: max(
             float(share) for tip in tips for share in re.findall(r"([\d.]+)% of the limit", tip)
@@ -76,15 +76,15 @@ def test_the_gain_of_cuda_ipc_is_that_of_the_document(k80: str) -> None:
         size: mean(rates(k80, "cuda-ipc", size)) / mean(rates(k80, "no-cuda-ipc", size))
         for size in SIZES
     }
-    found = gains(k80)
+    by_size = gains(k80)
 
     assert [round(means[size], 2) for size in (4_000_000_000, 400_000)] == [1.15, 1.51]
     assert means[40] < 1
-    assert round(found[4_000_000_000]["ratio"], 2) == 1.15
-    low, high = found[400_000]["interval"]
+    assert round(by_size[4_000_000_000]["ratio"], 2) == 1.15
+    low, high = by_size[400_000]["interval"]
     assert low < 1.51 < high
-    assert found[40]["interval"][1] < 1, "at 40 B the gain reverses"
-    assert found[400_000]["interval"][0] > 1
+    assert by_size[40]["interval"][1] < 1, "at 40 B the gain reverses"
+    assert by_size[400_000]["interval"][0] > 1
 
 
 def test_the_first_iteration_is_kept_apart_and_counted(k80: str) -> None:
@@ -106,27 +106,27 @@ def test_the_first_iteration_is_kept_apart_and_counted(k80: str) -> None:
 
 
 def test_between_nodes_the_network_bounds_both_and_the_cpu_wins_small_ones(k80: str) -> None:
-    found = {
+    means = {
         condition: {size: mean(rates(k80, condition, size)) for size in SIZES}
         for condition in CONDITIONS
     }
 
-    assert found["gpu"][4 * 10**9] / found["cpu"][4 * 10**9] == pytest.approx(1, abs=0.01)
-    assert found["cpu"][4 * 10**9] < 1e9, "8 Gbit/s, the line of the document's figure"
-    assert all(found["cpu"][size] > found["gpu"][size] for size in SIZES[:3])
-    assert found["cuda-ipc"][4 * 10**9] > 4 * found["gpu"][4 * 10**9]
+    assert means["gpu"][4 * 10**9] / means["cpu"][4 * 10**9] == pytest.approx(1, abs=0.01)
+    assert means["cpu"][4 * 10**9] < 1e9, "8 Gbit/s, the line of the document's figure"
+    assert all(means["cpu"][size] > means["gpu"][size] for size in SIZES[:3])
+    assert means["cuda-ipc"][4 * 10**9] > 4 * means["gpu"][4 * 10**9]
 
 
 def test_the_figure_has_a_line_per_condition_and_the_bound(k80: str, home: Path) -> None:
     command("plot", k80, "--bound", "8gbit", "-o", "fig.svg")
-    drawn = (home / "fig.svg").read_text()
+    figure = (home / "fig.svg").read_text()
 
     for words in (*CONDITIONS, "oneway_bandwidth, B/s", "message size; bars: 95% CI of the median"):
-        assert f">{words}" in drawn, words
-    assert "8gbit" in drawn
-    assert ">1 GB/s<" in drawn
-    assert ">10 kB<" in drawn
-    assert ">100 kB<" in drawn
+        assert f">{words}" in figure, words
+    assert "8gbit" in figure
+    assert ">1 GB/s<" in figure
+    assert ">10 kB<" in figure
+    assert ">100 kB<" in figure
     best = best_shares(k80)
     assert set(best) == set(CONDITIONS)
     assert 80 < best["cpu"] < 100

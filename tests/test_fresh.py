@@ -44,12 +44,12 @@ def fresh() -> Any:
 def test_the_table_says_how_each_command_ended(fresh: Any, snapshot: Snapshot) -> None:
     test = fresh.Ended("user", "scripts/test", 61.5, 1, PRINTED.splitlines(), ["tmux"])
     demo = fresh.Ended("user", "scripts/demo", 0.5, 0, ["Fetched 9 kB in 1s"], [])
-    shown = fresh.table([test, demo]).splitlines()
+    lines = fresh.table([test, demo]).splitlines()
 
-    assert shown[0].split() == [*fresh.COLUMNS]
-    assert shown[1].split() == ["user", "scripts/test", "61.5", "1", "15", "1", "6", "1"]
-    assert shown[2].split() == ["user", "scripts/demo", "0.5", "0", "-", "-", "-", "0"]
-    snapshot(shown[3:])
+    assert lines[0].split() == [*fresh.COLUMNS]
+    assert lines[1].split() == ["user", "scripts/test", "61.5", "1", "15", "1", "6", "1"]
+    assert lines[2].split() == ["user", "scripts/demo", "0.5", "0", "-", "-", "-", "0"]
+    snapshot(lines[3:])
 
 
 def test_settings_of_pip_go_along_with_the_files_they_name(
@@ -89,21 +89,21 @@ def _handlers() -> Iterator[None]:
 def test_what_is_left_after_ctrl_c_is_said_and_a_second_one_does_not_stop_the_removal(
     fresh: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, keep: bool
 ) -> None:
-    kept, do = tmp_path / "kept", fresh.run_command
+    folder, do = tmp_path / "kept", fresh.run_command
     (temporary := tmp_path / "temporary").mkdir()
 
     def impatient(*words: str) -> None:
         signal.raise_signal(signal.SIGINT)
         do(*words)
 
-    monkeypatch.setattr(sys, "argv", ["fresh", *(["--keep", str(kept)] if keep else [])])
+    monkeypatch.setattr(sys, "argv", ["fresh", *(["--keep", str(folder)] if keep else [])])
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(fresh, "make_base", lambda *_: signal.raise_signal(signal.SIGINT))
     monkeypatch.setattr(fresh, "run_command", impatient)
-    said = f"what was made is in {kept}" if keep else "nothing is left"
-    with pytest.raises(SystemExit, match=rf"Interrupted; {said}\."):
+    message = f"what was made is in {folder}" if keep else "nothing is left"
+    with pytest.raises(SystemExit, match=rf"Interrupted; {message}\."):
         fresh.main()
 
-    assert kept.exists() == keep
+    assert folder.exists() == keep
     assert [*temporary.iterdir()] == []

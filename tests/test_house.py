@@ -52,11 +52,11 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
 
 
 def test_there_is_something_to_look_at() -> None:
-    found = {str(path.relative_to(ROOT)) for path in trees(ALL)}
+    paths = {str(path.relative_to(ROOT)) for path in trees(ALL)}
 
-    assert {"cluster/__init__.py", "benchmarks/p2p/__init__.py", "scripts/fresh"} <= found
-    assert {"tests/test_house.py", "tests/fakes/gcp/cloud.py"} <= found
-    assert len(found) > 400
+    assert {"cluster/__init__.py", "benchmarks/p2p/__init__.py", "scripts/fresh"} <= paths
+    assert {"tests/test_house.py", "tests/fakes/gcp/cloud.py"} <= paths
+    assert len(paths) > 400
     assert sum(1 for _ in functions()) > 4000
 
 
@@ -89,10 +89,10 @@ def report() -> Iterator[str]:
 
 def test_a_small_module_is_shared_or_has_a_reason() -> None:
     """A fragment that one module of its package imports belongs into that module."""
-    found = {_module(path): tree for path, tree in trees(("cluster", "benchmarks")).items()}
+    modules = {_module(path): tree for path, tree in trees(("cluster", "benchmarks")).items()}
     importers: defaultdict[str, set[str]] = defaultdict(set)
-    for name, tree in found.items():
-        for imported in set(_modules(tree, found)) - {name}:
+    for name, tree in modules.items():
+        for imported in set(_modules(tree, modules)) - {name}:
             importers[imported].add(name)
     small = {  # a command is a file
         _module(path)
@@ -128,21 +128,21 @@ def test_a_folder_shows_what_fits_in_a_mind() -> None:
 
 def test_no_function_asks_for_more_than_eight_things() -> None:
     """Those that are given by their names alone are a specification, and not counted."""
-    many = {
+    counts = {
         name: count
         for name, node in functions()
         if (count := len(node.args.posonlyargs) + len(node.args.args)) > PARAMETERS
     }
 
-    assert many == {}
+    assert counts == {}
 
 
 def test_a_module_is_named_by_a_noun() -> None:
     """A test is named after what it tests, such as `test_training.py`."""
-    others = {path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")}
+    files = {path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")}
     words = {
         word
-        for path in (*trees(), *others)
+        for path in (*trees(), *files)
         for name in path.relative_to(ROOT).with_suffix("").parts
         for word in name.split("_")
     }
@@ -152,8 +152,8 @@ def test_a_module_is_named_by_a_noun() -> None:
 
 def test_no_cycle_between_modules() -> None:
     """Also in imports inside functions, and in those that only types need."""
-    found = {_module(path): tree for path, tree in trees(("cluster",)).items()}
-    graph = {name: set(_modules(tree, found)) - {name} for name, tree in found.items()}
+    modules = {_module(path): tree for path, tree in trees(("cluster",)).items()}
+    graph = {name: set(_modules(tree, modules)) - {name} for name, tree in modules.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -167,23 +167,23 @@ def _module(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def _modules(tree: ast.Module, known: Collection[str]) -> Iterator[str]:
+def _modules(tree: ast.Module, names: Collection[str]) -> Iterator[str]:
     """Yield the modules of ours that a module imports, wherever it does."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module in known:
+            yield from (alias.name for alias in node.names if alias.name in names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module in names:
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from inside & {*known} or {node.module}
+            yield from inside & {*names} or {node.module}
 
 
 def test_no_cycle_between_packages() -> None:
     """Also in imports that only types need."""
     packages: defaultdict[str, set[str]] = defaultdict(set)
     for path, tree in trees().items():
-        own = _package(path)
-        if own:
-            packages[own] |= set(_imported(tree)) - {own}
+        package = _package(path)
+        if package:
+            packages[package] |= set(_imported(tree)) - {package}
     try:
         TopologicalSorter(packages).prepare()
     except CycleError as error:
@@ -244,7 +244,7 @@ def test_types_are_decoded_where_several_threads_may_do_it() -> None:
 
 def test_each_answer_that_is_kept_is_one_of_a_test() -> None:
     """What a test held before it had another name is no expectation any more."""
-    found = {
+    answers = {
         (path.with_name(file), name)
         for path in (ROOT / "tests").rglob(snapshots.FILE)
         for file, name in (re.split(r"::|\[| ", key)[:2] for key in snapshots.read(path))
@@ -257,4 +257,4 @@ def test_each_answer_that_is_kept_is_one_of_a_test() -> None:
         and any(argument.arg == "snapshot" for argument in node.args.args)
     }
 
-    assert found <= tests, found - tests
+    assert answers <= tests, answers - tests

@@ -49,9 +49,9 @@ def test_what_benchmarks_plan() -> None:
     ],
 )
 def test_a_whole_run_lacks_nothing(tools: None, benchmark: str, words: tuple[str, ...]) -> None:
-    found = answer("bench", benchmark, "--run-local", *words, "--iterations", "5")
+    document = answer("bench", benchmark, "--run-local", *words, "--iterations", "5")
 
-    assert found["missing"] == []
+    assert document["missing"] == []
     run = read(find(runs_folder(), "latest"))
     assert len(run.record.planned) >= 5
 
@@ -85,9 +85,9 @@ def test_metrics_without_any_value_share_one_sentence(snapshot: Snapshot) -> Non
     cells = [Planned(metric="oneway_time", params={"size": size}) for size in (8, 16)]
     whole = (Planned(metric=metric) for metric in ("memory_copy", "barrier"))
     saved("one", status="failed", reason="Why.", planned=(*cells, *whole))
-    said = command("show", "one").stdout
+    output = command("show", "one").stdout
 
-    snapshot(said)
+    snapshot(output)
 
 
 def test_a_run_that_goes_on_lacks_nothing_yet_and_an_older_one_says_nothing(

@@ -75,12 +75,12 @@ def test_a_state_folder_of_another_user_is_never_executed(
     plant(state, proof)
     give_away(state)
 
-    done = command(*words, status=None)
+    result = command(*words, status=None)
 
-    assert done.returncode != 0
-    assert f"uid {STRANGER}" in done.stderr
-    assert "CLUSTER_STATE=DIR" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode != 0
+    assert f"uid {STRANGER}" in result.stderr
+    assert "CLUSTER_STATE=DIR" in result.stderr
+    assert "Traceback" not in result.stderr
     assert not proof.exists()
 
 
@@ -92,9 +92,9 @@ def test_a_cluster_planted_in_our_own_state_folder_is_not_read(
     plant(state, proof)
     give_away(state / "theirs")
 
-    done = command("ls", "theirs", status=None)
+    result = command("ls", "theirs", status=None)
 
-    snapshot(done.stderr)
+    snapshot(result.stderr)
     assert not proof.exists()
 
 
@@ -103,9 +103,9 @@ def test_a_state_folder_that_all_may_write_is_refused(snapshot: Snapshot, tmp_pa
     plant(state, tmp_path / "executed")
     state.chmod(0o1777)
 
-    done = command("ls", "theirs", status=None)
+    result = command("ls", "theirs", status=None)
 
-    snapshot(done.stderr)
+    snapshot(result.stderr)
     assert not (tmp_path / "executed").exists()
 
 
@@ -123,17 +123,17 @@ def test_doctor_says_that_the_state_folder_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     give_away(tmp_path / "state")
 
-    done = command("doctor", status=None)
+    result = command("doctor", status=None)
 
-    assert f"uid {STRANGER}" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    assert f"uid {STRANGER}" in result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def reachable(top: Path) -> list[Path]:
     """List what users without our rights could look at, from a folder down."""
     if stat.S_IMODE(top.stat().st_mode) & 0o077 == 0:
         return []
-    return [top, *(found for part in top.iterdir() if part.is_dir() for found in reachable(part))]
+    return [top, *(path for part in top.iterdir() if part.is_dir() for path in reachable(part))]
 
 
 def test_state_and_runs_are_for_nobody_else(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_folders_above_are_private_too_and_old_ones_stay(tmp_path: Path) -> None
 
 
 def test_runs_are_not_written_where_another_user_could_redirect_them(snapshot: Snapshot) -> None:
-    theirs = runs_folder() / "mine"
-    theirs.mkdir(parents=True)
-    give_away(theirs)
+    folder = runs_folder() / "mine"
+    folder.mkdir(parents=True)
+    give_away(folder)
 
     with snapshot.raises(ClusterError):
         store.create(runs_folder(), "mine", "p2p", 1e9)
@@ -194,11 +194,11 @@ def test_a_tmux_socket_of_another_user_is_not_used(tools: None, tmp_path: Path) 
     sockets.mkdir(mode=0o700)
     give_away(sockets)
 
-    done = command("bench", "p2p", "--run-local", "--iterations", "5", status=None)
+    result = command("bench", "p2p", "--run-local", "--iterations", "5", status=None)
 
-    assert done.returncode != 0
-    assert "Traceback" not in done.stderr
-    assert "unsafe permissions" in done.stderr or "tmux" in done.stderr
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    assert "unsafe permissions" in result.stderr or "tmux" in result.stderr
     assert [*sockets.iterdir()] == []
 
 

@@ -98,7 +98,7 @@ def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_messages_and_help_are_in_plain_words() -> None:
-    found = [
+    hits = [
         f"{path.relative_to(ROOT)}:{line} {word} in {text[:90]!r}"
         for path, tree in trees().items()
         if path.relative_to(ROOT).parts[0] in SHIPPED
@@ -106,17 +106,17 @@ def test_messages_and_help_are_in_plain_words() -> None:
         for word in found_in(" ".join(text.split()))
     ]
 
-    found += [
+    hits += [
         f"{path.relative_to(ROOT)}: {word}"
         for path in sorted((ROOT / "cluster" / "providers").rglob("*.toml"))
         for word in found_in(path.read_text())
     ]
 
-    assert found == [], "\n".join(found)
+    assert hits == [], "\n".join(hits)
 
 
 def test_docstrings_are_in_plain_words() -> None:
-    found = [
+    hits = [
         f"{path.relative_to(ROOT)}:{node.lineno if hasattr(node, 'lineno') else 1} {word}"
         for path, tree in trees().items()
         if path.relative_to(ROOT).parts[0] in SHIPPED
@@ -125,40 +125,40 @@ def test_docstrings_are_in_plain_words() -> None:
         for word in found_in(CELLS.sub("", " ".join(text.split())))
     ]
 
-    assert found == [], "\n".join(found)
+    assert hits == [], "\n".join(hits)
 
 
 def test_docstrings_of_functions_return_and_yield() -> None:
     """*Give* may mean to return, to yield, to assign or to send."""
-    found = [
+    hits = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and (ast.get_docstring(node) or "").startswith("Give")
     ]
 
-    assert found == []
+    assert hits == []
 
 
 def test_no_name_is_a_word_that_says_nothing() -> None:
     """Pronouns, and the participles of a list; keys of files stay what they are."""
-    found = [
+    hits = [
         f"{path.relative_to(ROOT)}:{line} {name}"
         for path, tree in trees(ALL).items()
         for line, name in bound_names(tree)
         if name.strip("_") in NO_NAMES and path.relative_to(ROOT).parts[-2:] not in PUBLIC
     ]
 
-    assert found == [], "\n".join(found)
+    assert hits == [], "\n".join(hits)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_is_in_plain_words(page: Path) -> None:
     text = page.read_text()
     prose = re.sub(r"^```.*?^```$|`[^`]*`", "", text, flags=re.MULTILINE | re.DOTALL)
-    found = [word for line in prose.split("\n\n") for word in found_in(" ".join(line.split()))]
+    hits = [word for line in prose.split("\n\n") for word in found_in(" ".join(line.split()))]
 
-    assert found == []
+    assert hits == []
 
 
 def test_the_patterns_find_what_they_are_for() -> None:

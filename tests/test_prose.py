@@ -41,14 +41,14 @@ def cuts(tree: ast.AST, words: AbstractSet[str] = WORDS | OURS) -> list[str]:
     """Find where a module searches, cuts or compares a field that holds words, or a name of it."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     constants = {name for node in ast.walk(tree) for name in _sentence_names(node)}
-    found = [
+    hits = [
         ast.unparse(node)
         for scope in (tree, *functions)
         for aliases in [constants | (_aliases(scope, words) if scope is not tree else set())]
         for node in ast.walk(scope)
         if _cuts(node, partial(_is_words, fields=words, aliases=aliases))
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(hits))
 
 
 def _sentence_names(node: ast.AST) -> Sequence[str]:
@@ -149,10 +149,9 @@ def _cuts(node: ast.AST, is_ours: Callable[[ast.AST], bool]) -> bool:
             return searches or (name in CUTS and is_ours(value))
         case ast.GeneratorExp(elt=elt, generators=parts) | ast.ListComp(elt=elt, generators=parts):
             targets = {ast.unparse(part.target) for part in parts if _are_texts(part.iter)}
-            compared = [each for each in ast.walk(elt) if isinstance(each, ast.Compare)]
+            items = [item for item in ast.walk(elt) if isinstance(item, ast.Compare)]
             return any(
-                ast.unparse(each.left) in targets and is_ours(each.comparators[0])
-                for each in compared
+                ast.unparse(item.left) in targets and is_ours(item.comparators[0]) for item in items
             )
         case ast.Call(func=ast.Name(id=name), args=args):
             return name in PATTERNS and any(map(is_ours, args))
@@ -165,8 +164,8 @@ def _compares(
     """Tell whether a text is sought in words, or words are compared with one that is not empty."""
     if isinstance(op, ast.In | ast.NotIn):
         listed = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
-        named = isinstance(left, ast.Name | ast.Attribute) and _is_one_text(right)
-        sought = named or isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
+        is_name = isinstance(left, ast.Name | ast.Attribute) and _is_one_text(right)
+        sought = is_name or isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
         return (is_ours(right) and not listed and sought) or (
             is_ours(left) and (any(map(_is_prose, listed)) or _is_text(right))
         )
@@ -266,13 +265,13 @@ def test_the_check_sees_a_decision_on_prose(line: str, decides: bool) -> None:  
 
 def test_nothing_decides_on_prose() -> None:
     paths = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    found = {
-        name: here
+    hits = {
+        name: texts
         for name in sorted(str(path.relative_to(ROOT)) for path in paths)
-        if (here := cuts(ast.parse((ROOT / name).read_text()), _fields(name)))
+        if (texts := cuts(ast.parse((ROOT / name).read_text()), _fields(name)))
     }
 
-    assert not found, "decide on a value, and word it in cluster/reports/words"
+    assert not hits, "decide on a value, and word it in cluster/reports/words"
 
 
 def _fields(name: str) -> AbstractSet[str]:
@@ -360,8 +359,8 @@ def _is_of_error(node: ast.AST) -> bool:
             return ast.unparse(func).rpartition(".")[2] in ERRORS
         case ast.Assign(targets=targets):
             names = (n for target in targets for n in ast.walk(target))
-            named = {getattr(n, "id", getattr(n, "attr", "")) for n in names}
-            return not named.isdisjoint(OF_ERRORS)
+            ids = {getattr(n, "id", getattr(n, "attr", "")) for n in names}
+            return not ids.isdisjoint(OF_ERRORS)
     return False
 
 
@@ -382,9 +381,9 @@ def test_the_check_sees_a_full_sentence(line: str, count: int) -> None:
 
 def test_no_sentence_of_what_decides_reaches_a_user_but_in_an_error() -> None:
     files = [file for folder in CODES for file in (ROOT / folder).rglob("*.py")]
-    found = {str(f.relative_to(ROOT)): full_sentences(ast.parse(f.read_text())) for f in files}
+    by_file = {str(f.relative_to(ROOT)): full_sentences(ast.parse(f.read_text())) for f in files}
 
-    assert {name: texts for name, texts in found.items() if texts} == {}
+    assert {name: texts for name, texts in by_file.items() if texts} == {}
 
 
 def test_every_kind_of_note_has_its_words() -> None:

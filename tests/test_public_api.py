@@ -135,21 +135,21 @@ def examples() -> dict[str, list[str]]:
 
 
 def test_each_verb_has_an_example() -> None:
-    found = examples()
+    by_verb = examples()
 
-    assert len(found) > 55
-    assert [name for name, code in found.items() if not code] == []
+    assert len(by_verb) > 55
+    assert [name for name, code in by_verb.items() if not code] == []
 
 
 def test_examples_are_typed_and_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
     """A cold run of mypy over the library takes seconds; it uses the cache of `scripts/check`."""
     program = tmp_path / "typed.py"
-    program.write_text(TYPED + "\n".join(code for each in examples().values() for code in each))
+    program.write_text(TYPED + "\n".join(code for codes in examples().values() for code in codes))
     words = ("-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-pretty")
-    said = run(sys.executable, *words, str(program), status=1, cwd=ROOT).stdout
+    output = run(sys.executable, *words, str(program), status=1, cwd=ROOT).stdout
     wrong = {
         program.read_text().splitlines()[int(line.split(":")[1]) - 1].strip()
-        for line in said.splitlines()
+        for line in output.splitlines()
         if ": error:" in line
     }
 
@@ -160,7 +160,7 @@ def test_examples_are_typed_and_a_wrong_name_is_an_error_in_an_editor(tmp_path: 
         'cluster.launch("x", host=2)',
         'cluster.launch("x", groups={"ps": cluster.Group(host=2)})',
         'cluster.load("latest").to_pandas("medians")',
-    }, said
+    }, output
 
 
 def test_the_typed_methods_are_those_of_the_benchmarks() -> None:
@@ -187,9 +187,9 @@ def test_names_are_found_and_unknown_ones_are_not() -> None:
 def test_a_log_and_a_cluster_are_judged_as_by_the_commands(home: Path) -> None:
     del home
     log = ROOT / "tests" / "logs" / "iperf3.json.txt"
-    shown = answer("judge", str(log), "--hardware", "nic=10gbit", status=1)
+    document = answer("judge", str(log), "--hardware", "nic=10gbit", status=1)
 
-    assert cluster.judge(log, "nic=10gbit").line == shown["answer"]
+    assert cluster.judge(log, "nic=10gbit").line == document["answer"]
     assert len(cluster.runs()) == 0
     assert cluster.import_(log).summary() == cluster.load("latest").summary()
     with cluster.launch("fleet", provider="sim", hosts=6) as c:

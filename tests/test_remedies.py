@@ -38,13 +38,13 @@ def texts(tree: ast.AST) -> Iterator[str]:
 @cache
 def commands() -> list[str]:
     """Return the command lines in all texts; not where tests are collected, in each worker."""
-    found = {
+    lines = {
         match.strip().rstrip(".?'\"")
         for tree in trees(("cluster", "benchmarks")).values()
         for text in texts(tree)
         for match in COMMAND.findall(text)
     }
-    return sorted(line for line in found if not line.startswith((UNKNOWN, *PROSE)))
+    return sorted(line for line in lines if not line.startswith((UNKNOWN, *PROSE)))
 
 
 def mistake(line: str) -> str:
@@ -57,18 +57,18 @@ def mistake(line: str) -> str:
             return ""  # a placeholder, such as COMMAND
         if name not in command.list_commands(click.Context(command)):
             return "" if command.name == "watch" else f"no command {name}"  # or a cluster's name
-        found = command.get_command(click.Context(command), name)
-        assert found is not None
-        command = found
+        child = command.get_command(click.Context(command), name)
+        assert child is not None
+        command = child
     if isinstance(command, click.Group) or command.name == "script":
         return ""  # flags of any benchmark
     flags = {flag for p in command.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
-    given = (word.partition("=")[0].rstrip(".,") for word in words[: _own(words)])
-    wrong = [word for word in given if re.fullmatch(r"--[a-z-]+", word) and word not in flags]
+    options = (word.partition("=")[0].rstrip(".,") for word in words[: _count_own(words)])
+    wrong = [word for word in options if re.fullmatch(r"--[a-z-]+", word) and word not in flags]
     return f"{command.name} has no {wrong[0]}" if wrong else ""
 
 
-def _own(words: list[str]) -> int:
+def _count_own(words: list[str]) -> int:
     """Return how many words are the command's own; those behind `--` are of a program."""
     return words.index("--") if "--" in words else len(words)
 
@@ -83,10 +83,10 @@ def refusal(line: str) -> str:
     words = canonical_arguments(shlex.split(line))
     try:
         while isinstance(command, click.Group) and words:
-            name, found, words = command.resolve_command(click.Context(command), words)
-            assert found is not None
+            name, child, words = command.resolve_command(click.Context(command), words)
+            assert child is not None
             assert name is not None
-            command = found
+            command = child
         command.make_context(command.name, words)
     except (click.MissingParameter, click.BadOptionUsage, click.NoSuchOption):
         return ""  # the text mentions a part of it

@@ -34,10 +34,10 @@ def newest_but(old: Path) -> Path:
 def test_a_second_job_is_refused_with_who_runs_what(hanging: Background) -> None:
     """From another shell, by every command that starts a job; the first one goes on."""
     for words in (SECOND, ("run", "hanging", "--mpi", "--", "true"), ("check", "hanging")):
-        said = command(*words, status=2).stderr
-        assert f"process {hanging.process.pid}, since 20" in said
-        assert "cluster bench faulty --how sleep hanging\n" in said
-        assert "--replace" in said
+        message = command(*words, status=2).stderr
+        assert f"process {hanging.process.pid}, since 20" in message
+        assert "cluster bench faulty --how sleep hanging\n" in message
+        assert "--replace" in message
     with pytest.raises(InUse, match=f"process {hanging.process.pid}"):
         cluster.attach("hanging").bench("faulty")
 
@@ -64,10 +64,10 @@ def test_a_job_whose_process_was_killed_runs_until_it_is_ended(hanging: Backgrou
     old = only_run()
     hanging.process.kill()
     hanging.process.wait()
-    said = command(*SECOND, status=2).stderr
+    message = command(*SECOND, status=2).stderr
 
-    assert f"process {hanging.process.pid}, since 20" in said
-    assert "cluster connect hanging" in said
+    assert f"process {hanging.process.pid}, since 20" in message
+    assert "cluster connect hanging" in message
     assert answer("status", "hanging")[-1]["state"] == "running"
     command(*SECOND, "--replace")
     assert record(old)["status"] == "interrupted"
@@ -91,10 +91,10 @@ def test_a_job_that_ended_by_itself_keeps_its_own_end() -> None:
 def test_of_jobs_that_start_at_once_one_runs() -> None:
     command("up", "hanging")
     words = ("bench", "faulty", "--how", "sleep", "hanging", "--detach")
-    ended = [one.end() for one in [Background(*words) for _ in range(4)]]
+    ends = [job.end() for job in [Background(*words) for _ in range(4)]]
 
-    assert sorted(status for status, _ in ended) == [0, 2, 2, 2]
-    assert all("hanging" in said for status, said in ended if status)
+    assert sorted(status for status, _ in ends) == [0, 2, 2, 2]
+    assert all("hanging" in message for status, message in ends if status)
     assert record(only_run())["status"] == "running"
     command("down", "hanging")
 
@@ -107,8 +107,8 @@ def test_a_session_of_the_same_user_is_not_ended(
     old = only_run()
     if state != "known":
         monkeypatch.setenv("CLUSTER_STATE", str(tmp_path / "other"))
-    said = command(*SECOND, status=2).stderr
-    assert f"process {hanging.process.pid}, since 20" in said
+    message = command(*SECOND, status=2).stderr
+    assert f"process {hanging.process.pid}, since 20" in message
 
     command(*SECOND, "--replace")
     hanging.end()
@@ -126,10 +126,10 @@ with cluster.launch("hanging", hosts=2) as c:
 
 def test_a_second_python_session_leaves_the_first_ones_cluster_up(hanging: Background) -> None:
     """Its `with` block ends by the refusal, and takes nothing down."""
-    done = run(sys.executable, "-c", SESSION, status=1)
+    result = run(sys.executable, "-c", SESSION, status=1)
 
-    assert done.stdout == "up\n"
-    assert "InUse: " in done.stderr
+    assert result.stdout == "up\n"
+    assert "InUse: " in result.stderr
     assert answer("status", "hanging")[-1]["state"] == "running"
     os.killpg(hanging.process.pid, signal.SIGINT)
     hanging.end()
@@ -137,29 +137,29 @@ def test_a_second_python_session_leaves_the_first_ones_cluster_up(hanging: Backg
 
 def test_who_lost_the_cluster_starts_nothing_more_and_leaves_it_up() -> None:
     """Between two jobs of one command, another process takes over."""
-    mine = cluster.launch("mine", hosts=2)
-    with mine.bench_jobs.claimed():
-        mine.bench("program", command="true")
-        lost = pytest.raises(cluster.ClusterError)
-        with claims.claim(mine.disk.journal, replace=True), lost:
-            mine.bench("program", command="true")
-    assert mine.bench_jobs.superseded
+    fleet = cluster.launch("mine", hosts=2)
+    with fleet.bench_jobs.claimed():
+        fleet.bench("program", command="true")
+        failure = pytest.raises(cluster.ClusterError)
+        with claims.claim(fleet.disk.journal, replace=True), failure:
+            fleet.bench("program", command="true")
+    assert fleet.bench_jobs.superseded
     assert len(list(runs_folder().glob("*/*"))) == 1
-    with claims.claim(mine.disk.journal), pytest.raises(InUse, match="mine"), mine:
+    with claims.claim(fleet.disk.journal), pytest.raises(InUse, match="mine"), fleet:
         pass
     assert journal.names() == ("mine",)
-    mine.down()
+    fleet.down()
 
 
 def test_a_command_keeps_the_cluster_between_its_jobs() -> None:
-    mine = cluster.launch("mine", hosts=2)
-    with mine.bench_jobs.claimed():
-        mine.bench("program", command="true")
+    fleet = cluster.launch("mine", hosts=2)
+    with fleet.bench_jobs.claimed():
+        fleet.bench("program", command="true")
         with pytest.raises(InUse, match=f"process {os.getpid()}"):
             cluster.attach("mine").bench("program", command="true")
-        mine.bench("program", command="true")
+        fleet.bench("program", command="true")
     cluster.attach("mine").bench("program", command="true")
-    mine.down()
+    fleet.down()
 
 
 def test_a_claim_ends_with_its_process() -> None:
@@ -172,9 +172,9 @@ def test_a_claim_ends_with_its_process() -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"mine\n"
-        by = claims.holder(book)
-        assert by is not None
-        assert by.pid == other.pid
+        holder = claims.holder(book)
+        assert holder is not None
+        assert holder.pid == other.pid
         with pytest.raises(InUse), claims.claim(book):
             pass
         other.kill()

@@ -8,14 +8,14 @@ PAGE = ROOT / "docs" / "explanation" / "security.md"
 
 
 def test_every_promise_names_a_test_that_is_there() -> None:
-    named = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
+    names = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
     files = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
-    there = {
+    tests = {
         name for text in files for name in re.findall(r"^def (test_\w+)\(", text, re.MULTILINE)
     }
 
-    assert len(named) > 15
-    assert named - there == set()
+    assert len(names) > 15
+    assert names - tests == set()
 
 
 def test_every_item_of_the_page_names_its_test() -> None:

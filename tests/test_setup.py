@@ -34,16 +34,16 @@ def places(wanted: str) -> list[str]:
 
 def names(path: str) -> list[str]:
     """Return the names of a file: those of each link on the way, and with and without /usr."""
-    known = [path]
-    while Path(known[-1]).is_symlink():
-        known.append(os.path.normpath(Path(known[-1]).parent / Path(known[-1]).readlink()))
-    return [*known, *(name.removeprefix("/usr") for name in known)]
+    paths = [path]
+    while Path(paths[-1]).is_symlink():
+        paths.append(os.path.normpath(Path(paths[-1]).parent / Path(paths[-1]).readlink()))
+    return [*paths, *(name.removeprefix("/usr") for name in paths)]
 
 
 def owners(path: str) -> set[str]:
     """Return the installed packages that a file is of."""
-    found = run("dpkg-query", "-S", *names(path), status=None).stdout.splitlines()
-    owning = [line.rpartition(": ")[0] for line in found if not line.startswith("diversion ")]
+    lines = run("dpkg-query", "-S", *names(path), status=None).stdout.splitlines()
+    owning = [line.rpartition(": ")[0] for line in lines if not line.startswith("diversion ")]
     return {package.split(":")[0] for line in owning for package in line.split(", ")}
 
 
@@ -51,12 +51,12 @@ def owners(path: str) -> set[str]:
 def test_a_package_that_is_named_has_the_file_that_is_looked_for(wanted: str, package: str) -> None:
     if shutil.which("dpkg-query") is None:
         pytest.skip("the packages of scripts/setup are Debian's, and this is another system")
-    found = places(wanted)
-    if not found and os.geteuid() != 0:
+    paths = places(wanted)
+    if not paths and os.geteuid() != 0:
         pytest.skip(f"{wanted} is missing, and only root may install it: apt-get install {package}")
 
-    assert found, f"{wanted} is not here, after scripts/setup has installed {package}"
-    assert any(package in owners(path) for path in found), (found, [*map(owners, found)])
+    assert paths, f"{wanted} is not here, after scripts/setup has installed {package}"
+    assert any(package in owners(path) for path in paths), (paths, [*map(owners, paths)])
 
 
 def test_every_need_is_read() -> None:
@@ -77,24 +77,24 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [
         (0, "tmux is missing, also with the package tmux: jobs run in its sessions.\nInstall"),
         (1, "tmux is missing, and may not be installed from here: jobs run in its sessions."),
     ],
 )
-def test_what_did_not_come_is_said(status: int, said: str, bare: dict[str, str]) -> None:
+def test_what_did_not_come_is_said(status: int, message: str, bare: dict[str, str]) -> None:
     """A package manager that brings something else, and one that fails."""
     manager = Path(bare["PATH"]) / "apt-get"
     manager.write_text(f"#!/bin/sh\nexit {status}\n")
     manager.chmod(0o755)
-    done = run(str(SETUP), status=2, env=bare)
-    assert said in done.stderr
-    assert ("Type: sudo apt-get install tmux" in done.stderr) == bool(status)
+    result = run(str(SETUP), status=2, env=bare)
+    assert message in result.stderr
+    assert ("Type: sudo apt-get install tmux" in result.stderr) == bool(status)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> dict[str, str]:
+def variables(tmp_path: Path) -> dict[str, str]:
     """Return a copy of the project whose environment is complete but for promtool."""
     project = tmp_path / "project"
     for name in ("scripts/setup", "pyproject.toml", "requirements.lock", "cluster/core/version.py"):
@@ -118,7 +118,7 @@ def made(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(("answer", "yes", "installs"), [("n", "", 0), ("", "", 1), ("n", "1", 1)])
 def test_packages_of_the_system_are_asked_for_on_a_terminal(
-    answer: str, yes: str, installs: int, made: dict[str, str], tmp_path: Path
+    answer: str, yes: str, installs: int, variables: dict[str, str], tmp_path: Path
 ) -> None:
     calls = tmp_path / "calls"
     calls.touch()
@@ -126,7 +126,7 @@ def test_packages_of_the_system_are_asked_for_on_a_terminal(
     keyboard, terminal = pty.openpty()
     os.write(keyboard, f"{answer}\n".encode())
     words = [str(tmp_path / "project" / "scripts" / "setup"), "dev"]
-    subprocess.run(words, stdin=terminal, env=made | {"YES": yes}, check=False, timeout=60)
+    subprocess.run(words, stdin=terminal, env=variables | {"YES": yes}, check=False, timeout=60)
     os.close(keyboard)
     os.close(terminal)
 
@@ -139,7 +139,7 @@ def program(path: Path, script: str) -> None:
 
 
 def test_one_program_comes_out_of_a_package_that_is_not_installed(
-    tmp_path: Path, made: dict[str, str]
+    tmp_path: Path, variables: dict[str, str]
 ) -> None:
     if shutil.which("dpkg-deb") is None:
         pytest.skip("packages of Debian are packed by dpkg-deb, and this is another system")
@@ -155,7 +155,7 @@ def test_one_program_comes_out_of_a_package_that_is_not_installed(
         tmp_path / "bin" / "apt-get",
         f'[ "$*" = "download -q prometheus" ] && cp {tmp_path}/made.deb .',
     )
-    run(str(tmp_path / "project" / "scripts" / "setup"), "dev", env=made)
+    run(str(tmp_path / "project" / "scripts" / "setup"), "dev", env=variables)
     folder = tmp_path / "project" / ".venv" / "bin"
 
     assert run(str(folder / "promtool")).stdout == "usr/bin/promtool\n"
@@ -164,12 +164,12 @@ def test_one_program_comes_out_of_a_package_that_is_not_installed(
 
 
 def test_a_program_that_cannot_be_fetched_ends_nothing(
-    tmp_path: Path, made: dict[str, str]
+    tmp_path: Path, variables: dict[str, str]
 ) -> None:
     program(tmp_path / "bin" / "apt-get", "exit 100")
-    done = run(str(tmp_path / "project" / "scripts" / "setup"), "dev", env=made)
+    result = run(str(tmp_path / "project" / "scripts" / "setup"), "dev", env=variables)
 
-    assert "promtool" in done.stderr
+    assert "promtool" in result.stderr
     assert not (tmp_path / "project" / ".venv" / "bin" / "promtool").exists()
     assert not list((tmp_path / "left").iterdir())
 
@@ -178,10 +178,10 @@ def test_what_is_locked_installs_with_the_oldest_python_of_debian_12() -> None:
     """Debian 12 has 3.11.2; a package for 3.11.5 and newer ended `scripts/setup dev` there."""
     names = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     needed = {
-        name: found
+        name: specifier
         for name in names
-        if (found := metadata.metadata(name).json.get("requires_python"))
-        and "3.11.2" not in SpecifierSet(str(found))
+        if (specifier := metadata.metadata(name).json.get("requires_python"))
+        and "3.11.2" not in SpecifierSet(str(specifier))
     }
 
     assert len(names) > 100

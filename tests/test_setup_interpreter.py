@@ -35,16 +35,16 @@ def project(tmp_path: Path) -> Path:
 def test_another_interpreter_makes_another_environment(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def made(python: str) -> list[str]:
+    def set_up(python: str) -> list[str]:
         monkeypatch.setenv("PYTHON", python)
         run(str(project / "scripts" / "setup"), cwd=project)
         return (project / "made").read_text().split()
 
-    assert made(str(project / "one")) == ["one"]
-    assert made(str(project / "one")) == ["one"]
-    assert made(str(project / "two")) == ["one", "two"]
-    assert made("") == ["one", "two"], "nothing is asked for: what is there stays"
-    assert made(str(project / "one")) == ["one", "two", "one"]
+    assert set_up(str(project / "one")) == ["one"]
+    assert set_up(str(project / "one")) == ["one"]
+    assert set_up(str(project / "two")) == ["one", "two"]
+    assert set_up("") == ["one", "two"], "nothing is asked for: what is there stays"
+    assert set_up(str(project / "one")) == ["one", "two", "one"]
 
 
 @pytest.mark.usefixtures("tools")

@@ -33,20 +33,20 @@ LOADED = re.compile(
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build it, as CI must: 6 s of one core, of which half are imports."""
     folder = tmp_path_factory.mktemp("site")
-    done = run(str(ROOT / "scripts" / "docs"), "-d", str(folder))
-    assert "WARNING" not in done.stderr  # --strict has failed already; this names the line
+    result = run(str(ROOT / "scripts" / "docs"), "-d", str(folder))
+    assert "WARNING" not in result.stderr  # --strict has failed already; this names the line
     return folder
 
 
 def test_every_page_is_there_and_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = {str(page.relative_to(site)): page.read_text() for page in site.rglob("*.html")}
-    written = {
+    sources = {
         str(page.relative_to(ROOT / "docs").with_suffix(".html"))
         for page in (ROOT / "docs").rglob("*.md")
     }
 
-    assert set(pages) > written | {"index.html", "contributing.html", "reference/python.html"}
-    assert {name: found for name, text in pages.items() if (found := LOADED.findall(text))} == {}
+    assert set(pages) > sources | {"index.html", "contributing.html", "reference/python.html"}
+    assert {name: urls for name, text in pages.items() if (urls := LOADED.findall(text))} == {}
 
 
 def test_the_reference_is_made_from_the_code(site: Path) -> None:
@@ -119,13 +119,13 @@ def test_the_messages_of_the_troubleshooting_page_are_ours() -> None:
 def test_pictures_are_small_and_load_nothing() -> None:
     """scripts/pictures makes them; the README and a page of their own show them."""
     pictures = sorted((ROOT / "docs" / "pictures").iterdir())
-    shown = (ROOT / "docs" / "pictures.md").read_text() + (ROOT / "README.md").read_text()
+    pages = (ROOT / "docs" / "pictures.md").read_text() + (ROOT / "README.md").read_text()
 
     assert {"terminal-80.svg", "terminal-120.svg", "report-dark.png", "report-light.png"} == {
         picture.name for picture in pictures
     }
     for picture in pictures:
-        assert f"pictures/{picture.name})" in shown
+        assert f"pictures/{picture.name})" in pages
         assert picture.stat().st_size < 1e6
     for picture in (path for path in pictures if path.suffix == ".svg"):
         text = picture.read_text()

@@ -23,14 +23,14 @@ ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 def of_run(leader: int) -> list[str]:
     """Return the command lines of the processes that have the mark of a run, but for its leader."""
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if f":{leader}:" in (path / "environ").read_text(errors="replace"):
-                found.append((path / "cmdline").read_text().replace("\0", " "))
+                lines.append((path / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return [line for line in found if line]
+    return [line for line in lines if line]
 
 
 @pytest.mark.parametrize("setting", ["", "NO_COLOR=1"])  # forked, and started anew
@@ -41,10 +41,10 @@ def test_a_shell_sees_of_a_forked_script_what_it_would_see(tmp_path: Path, setti
     (tmp_path / "bin").mkdir()
     shell = put_command(str(script), tmp_path / "bin")
     for how, status in (("0", 0), ("3", 3), ("-9", 128 + 9)):
-        done = run(
+        result = run(
             "bash", "-c", f"{setting} script 'a b' {how} | cat; echo ${{PIPESTATUS[0]}}", **shell
         )
-        assert done.stdout == f"a b {how}\n{status}\n"
+        assert result.stdout == f"a b {how}\n{status}\n"
 
 
 OF_A_MOMENT = r"\S*\d{8}T\d{6}Z\S*"  # the id of a run
@@ -68,24 +68,24 @@ def test_a_command_in_the_process_of_a_test_is_the_same(
 ) -> None:
     """Its exit status and both of its streams, and what is left of it in that process: nothing."""
     before = (sys.argv, sys.stdin, sys.stdout, sys.stderr)
-    here = run_here(*words, text=text)
+    local = run_here(*words, text=text)
     assert before == (sys.argv, sys.stdin, sys.stdout, sys.stderr)
-    apart = run(sys.executable, COMMAND, *words, status=status, input=text)
+    other = run(sys.executable, COMMAND, *words, status=status, input=text)
 
-    shown = [re.sub(OF_A_MOMENT, "", one.stdout + one.stderr) for one in (here, apart)]
-    assert (here.returncode, shown[0]) == (status, shown[1])
-    assert bool(here.stderr) == bool(apart.stderr)
+    texts = [re.sub(OF_A_MOMENT, "", end.stdout + end.stderr) for end in (local, other)]
+    assert (local.returncode, texts[0]) == (status, texts[1])
+    assert bool(local.stderr) == bool(other.stderr)
 
 
 @pytest.mark.usefixtures("possible_hosts")
 def test_a_run_that_is_killed_in_the_middle_of_a_lab_leaves_nothing(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "-q"]
     words += ["tests/lab/test_hosts_of_the_lab.py", "-k", "test_the_verbs_take_effect"]
-    own = {k: v for k, v in os.environ.items() if k not in (clean.MARK, "PYTEST_XDIST_WORKER")}
+    env = {k: v for k, v in os.environ.items() if k not in (clean.MARK, "PYTEST_XDIST_WORKER")}
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
-            words, cwd=ROOT, env=own, stdout=log, stderr=log, start_new_session=True
+            words, cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True
         ) as process,
     ):
         until(lambda: any("/lab/init" in line for line in of_run(process.pid)), "a lab is there")
@@ -112,9 +112,9 @@ def test_what_namespaces_did_not_take_is_ended_by_its_mark() -> None:
         [ -d /proc/$pid ] && ! grep -q ' Z ' /proc/$pid/stat && echo there || echo gone
       done
     """
-    own = {k: v for k, v in os.environ.items() if k != clean.MARK}
-    done = run(*ALONE, "sh", "-c", script, cwd=ROOT, env=own)
-    assert done.stdout.split("\n")[1:-1] == ["gone", "there", "there", "there"]
+    env = {k: v for k, v in os.environ.items() if k != clean.MARK}
+    result = run(*ALONE, "sh", "-c", script, cwd=ROOT, env=env)
+    assert result.stdout.split("\n")[1:-1] == ["gone", "there", "there", "there"]
 
 
 PYTEST = """#!/bin/sh
@@ -163,10 +163,10 @@ def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
         (tmp_path / path).write_text(text)
         (tmp_path / path).chmod(0o755)
     names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL", "ALONE")
-    said = dict(zip(names, map(str, by_pytest), strict=True))
+    values = dict(zip(names, map(str, by_pytest), strict=True))
 
     words = (*without, str(tmp_path / "scripts" / "test"), "-k", "x")
     if without and run(*without, "true", status=None).returncode != 0:
         pytest.skip("it needs mounts of its own")
-    done = run(*words, env={**os.environ, **said}, status=None)
-    assert done.returncode == status
+    result = run(*words, env={**os.environ, **values}, status=None)
+    assert result.returncode == status

@@ -38,13 +38,13 @@ def test_it_holds_what_users_need_and_nothing_else(wheel: Path) -> None:
 def test_published_results_take_200_kb_of_it_at_most(wheel: Path) -> None:
     files = zipfile.ZipFile(wheel).infolist()
     corpus = [
-        each for each in files if each.filename.startswith("cluster/analysis/limits/published/")
+        file for file in files if file.filename.startswith("cluster/analysis/limits/published/")
     ]
 
     assert {"collectives.toml", "messages.toml", "devices.toml"} <= {
-        each.filename.rpartition("/")[2] for each in corpus
+        file.filename.rpartition("/")[2] for file in corpus
     }
-    assert sum(each.file_size for each in corpus) <= 200_000
+    assert sum(file.file_size for file in corpus) <= 200_000
 
 
 @pytest.mark.network
@@ -59,14 +59,14 @@ def test_it_measures_in_an_empty_environment(
     python, constraints = str(place / "bin" / "python"), str(ROOT / "requirements.lock")
     pip = (UV, "pip", "install", "--python", python) if UV else (python, "-m", "pip", "install")
     run(*pip, "-q", "-c", constraints, str(wheel), timeout=500)
-    beside = os.path.dirname(sys.executable)  # noqa: PTH120 - compared with words of PATH
-    path = [word for word in os.environ["PATH"].split(":") if word != beside]
+    folder = os.path.dirname(sys.executable)  # noqa: PTH120 - compared with words of PATH
+    path = [word for word in os.environ["PATH"].split(":") if word != folder]
     monkeypatch.setenv("PATH", ":".join(path))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
 
     words = ("bench", "p2p", "--provider=local", "--metrics=latency", "--sizes=8", "--iters=10")
-    shown = json.loads(run(str(place / "bin" / "cluster"), *words, "--json").stdout)
-    assert shown["status"] == "done"
-    assert shown["summaries"][0]["n"] >= 10
+    document = json.loads(run(str(place / "bin" / "cluster"), *words, "--json").stdout)
+    assert document["status"] == "done"
+    assert document["summaries"][0]["n"] >= 10
     record = json.loads((home.parent / "runs" / "p2p").glob("*/run.json").__next__().read_text())
     assert record["machines"][0]["bin"] == str(place / "bin")

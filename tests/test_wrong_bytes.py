@@ -66,8 +66,8 @@ def test_a_wrong_byte_fails_the_run(
     altered(home, monkeypatch, *(in_c if kernel == "c" else ("loops", *FLIPS[metric])))
 
     words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100", f"--kernel={kernel}")
-    done = command("bench", "altered", *words, status=1)
-    assert f"WrongDataError: {metric} of" in done.stderr
+    result = command("bench", "altered", *words, status=1)
+    assert f"WrongDataError: {metric} of" in result.stderr
     assert record(only_run())["status"] == "failed"
 
 

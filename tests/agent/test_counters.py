@@ -94,8 +94,8 @@ def test_what_went_up(
 
 
 def test_a_message_keeps_what_went_up_most() -> None:
-    many = {f"eth{n}.rx_errors": n for n in range(99)} | {"time": 2}
-    rose = trouble(dict.fromkeys(many, 0), many)
+    counters = {f"eth{n}.rx_errors": n for n in range(99)} | {"time": 2}
+    rose = trouble(dict.fromkeys(counters, 0), counters)
 
     assert (len(rose), next(iter(rose))) == (MOST, "eth98.rx_errors")
 
@@ -124,10 +124,10 @@ print(json.dumps([sorted(before), shares]))
 
 def test_the_queue_of_a_flow_is_read_without_root() -> None:
     words = ["unshare", "-n", "sh", "-c", SEND, "send", sys.executable, "-c", SENT]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if not done.stdout:
-        pytest.skip(f"no network namespace can be made here: {done.stderr}")
-    queues, shares = json.loads(done.stdout)
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if not result.stdout:
+        pytest.skip(f"no network namespace can be made here: {result.stderr}")
+    queues, shares = json.loads(result.stdout)
 
     assert queues == ["va:1", "va:2"]
     assert len(shares) == 1
@@ -144,11 +144,11 @@ def test_a_process_that_is_throttled_reads_it() -> None:
     try:
         (group / "cpu.cfs_quota_us").write_text("2000")
         words = [sys.executable, "-c", WORK, str(group / "cgroup.procs")]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        result = subprocess.run(words, capture_output=True, text=True, check=True)
     finally:
         group.rmdir()
 
-    assert 0.3 < json.loads(done.stdout)["cpu.throttled"] <= 1
+    assert 0.3 < json.loads(result.stdout)["cpu.throttled"] <= 1
 
 
 def test_a_meter_has_the_median_and_the_peak_of_what_it_read(
@@ -156,10 +156,10 @@ def test_a_meter_has_the_median_and_the_peak_of_what_it_read(
 ) -> None:
     """Of ten seconds each: 20%, 80% and 30% of the processors are busy; what is too early waits."""
     readings = [{"time": 0, "ticks.user": 0, "ticks.idle": 0, "eth0.tx_bytes": 0}]
-    for busy, sent in ((20, 1000), (80, 9000), (30, 2000)):
+    for busy, traffic in ((20, 1000), (80, 9000), (30, 2000)):
         last = readings[-1]
         gained = {"time": int(EVERY * 1e9), "ticks.user": busy, "ticks.idle": 100 - busy}
-        gained["eth0.tx_bytes"] = sent
+        gained["eth0.tx_bytes"] = traffic
         readings.append({name: last[name] + gain for name, gain in gained.items()})
     clock = iter(readings)
     now = 0

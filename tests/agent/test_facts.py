@@ -125,9 +125,9 @@ def test_facts_tell_the_programs_that_are_asked_for(
     for name, line in (("shy", "exit 1"), ("open", "echo open 1.2; echo more")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o700)
-    found = agent_facts.host_facts("shy", "open", "nosuchprogram").programs
+    programs = agent_facts.host_facts("shy", "open", "nosuchprogram").programs
 
-    assert found == {"shy": str(tmp_path / "shy"), "open": "open 1.2"}
+    assert programs == {"shy": str(tmp_path / "shy"), "open": "open 1.2"}
     assert agent_facts.host_facts().programs == {}
 
 
@@ -148,7 +148,7 @@ def test_usable_cores_are_whole_and_at_least_one(
 def test_facts_record_what_matters_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "MY_OMPI_MCA_KEY", "FIREBASE_KEY"):
         monkeypatch.setenv(name, SECRET)
-    told = {
+    variables = {
         "OMPI_MCA_btl": "tcp,self",
         "PRTE_MCA_plm": "ssh",
         "PMIX_MCA_gds": "hash",
@@ -161,12 +161,12 @@ def test_facts_record_what_matters_and_no_secret(monkeypatch: pytest.MonkeyPatch
         "LD_LIBRARY_PATH": "/lib",
         "TMPDIR": "/tmp",  # noqa: S108 - only recorded
     }
-    for name, value in told.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     facts = agent_facts.host_facts()
 
     assert SECRET not in msgspec.json.encode(facts).decode()
-    assert facts.variables.items() >= told.items()
+    assert facts.variables.items() >= variables.items()
     assert not {"HOME", "PATH", "AWS_SECRET_ACCESS_KEY"} & set(facts.variables)
 
 
@@ -178,7 +178,7 @@ def test_facts_do_not_need_a_user_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_facts_are_one_line_of_json() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-P", "-m", "cluster.agent", "facts", ".", "sh"],
         capture_output=True,
         text=True,
@@ -186,10 +186,10 @@ def test_facts_are_one_line_of_json() -> None:
         check=True,
     )
 
-    assert done.stdout.count("\n") == 1
-    said = msgspec.json.decode(done.stdout, type=Facts)
-    assert said.host == platform.node()
-    assert set(said.programs) == {"sh"}
+    assert result.stdout.count("\n") == 1
+    facts = msgspec.json.decode(result.stdout, type=Facts)
+    assert facts.host == platform.node()
+    assert set(facts.programs) == {"sh"}
 
 
 SEVERAL = """
@@ -210,9 +210,9 @@ def test_an_interface_may_have_several_addresses() -> None:
     if os.geteuid() != 0:
         pytest.skip("a network to make needs root")
     words = ["unshare", "--net", "sh", "-c", SEVERAL, "sh", sys.executable]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    result = subprocess.run(words, check=True, capture_output=True, text=True)
 
-    assert done.stdout == (
+    assert result.stdout == (
         "[('d0', '10.8.0.2', 16), ('d0', '10.9.0.1', 24), ('d0', '10.9.0.2', 24)]\n"
     )
 
@@ -222,7 +222,7 @@ def test_the_mtu_is_read_also_where_sys_shows_another_network(
 ) -> None:
     files = {name: agent_interfaces.NETWORK / name / "mtu" for _, name in socket.if_nameindex()}
     monkeypatch.setattr(agent_interfaces, "NETWORK", tmp_path)
-    found = list(agent_interfaces.list_interfaces())
+    interfaces = list(agent_interfaces.list_interfaces())
 
-    assert found
-    assert [i.mtu for i in found] == [int(files[i.name].read_text()) for i in found]
+    assert interfaces
+    assert [i.mtu for i in interfaces] == [int(files[i.name].read_text()) for i in interfaces]

@@ -35,22 +35,22 @@ def test_an_idle_gpu_has_another_link_and_another_clock_than_under_load() -> Non
 
 
 def test_gpus_are_numbered_as_the_driver_does() -> None:
-    found = gpu_states(TWO)
+    gpus = gpu_states(TWO)
 
-    assert [(one.index, one.model) for one in found] == [
+    assert [(gpu.index, gpu.model) for gpu in gpus] == [
         (0, "NVIDIA RTX A6000"),
         (1, "NVIDIA GeForce RTX 3090"),
     ]
-    assert {one.slot for one in gpu_states(H100)} == {"32.0 GT/s PCIe x16"}
+    assert {gpu.slot for gpu in gpu_states(H100)} == {"32.0 GT/s PCIe x16"}
 
 
 def test_what_the_driver_does_not_know_is_none() -> None:
     row = "0, GPU-5e0b, Tesla T4, [N/A], [N/A], [N/A], 300 MHz, 7 %, 1 MiB, [N/A], [N/A]"
     text = f"{', '.join(FIELDS)}\n{row}\n"
-    [found] = gpu_states(text)
+    [gpu] = gpu_states(text)
 
-    assert (found.slot, found.memory_clock, found.clock, found.busy) == ("", None, 300e6, 0.07)
-    assert (found.memory, found.power) == (None, None)
+    assert (gpu.slot, gpu.memory_clock, gpu.clock, gpu.busy) == ("", None, 300e6, 0.07)
+    assert (gpu.memory, gpu.power) == (None, None)
     assert gpu_states("NVIDIA-SMI has failed because it couldn't communicate, sorry\n1, 2\n") == ()
     assert gpu_states("No devices were found\n") == ()
 

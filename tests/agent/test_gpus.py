@@ -159,10 +159,10 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
     values.write_text(values.read_text().replace(used.id, cuda.id))
     [report] = record.environment
     report = structs.replace(report, gpus=(model, model), variables={})
-    changed = structs.replace(
+    copy = structs.replace(
         record, definitions={cuda.id: cuda}, environment=(report,), variables=variables
     )
-    store.write(folder, changed)
+    store.write(folder, copy)
     store.write_raw(
         folder,
         f"topology.{report.host}.txt",

@@ -88,8 +88,8 @@ def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) ->
     assert (calls.source, calls.rank, calls.operations[0].number) == ("mpi_calls", 3, 812)
     assert calls.pause == 7
     members = {group.group: group.ranks for group in calls.groups}
-    others = {f"{5:016x}": (3, 1), f"{6:016x}": (3, 2, 1, 0)}
-    assert members == {"MPI_COMM_WORLD": (0, 1, 2, 3), **others}
+    groups = {f"{5:016x}": (3, 1), f"{6:016x}": (3, 2, 1, 0)}
+    assert members == {"MPI_COMM_WORLD": (0, 1, 2, 3), **groups}
     assert state.groups[0].ranks == (0, 1, 2, 3)
     assert state.addresses
     (record,) = [file for file in looked_at.files if file.name.startswith("trace_rank_3")]
@@ -141,10 +141,10 @@ def test_nccl_is_asked_for_its_communicators(
             finally:
                 process.kill()
         server.shutdown()
-    found = read_dump(file.name, file.content, file.at)
+    dumps = read_dump(file.name, file.content, file.at)
 
-    assert [one.rank for one in found] == [*range(ranks)]
-    assert found[0].counts[0].entered > 0
+    assert [dump.rank for dump in dumps] == [*range(ranks)]
+    assert dumps[0].counts[0].entered > 0
 
 
 @contextmanager

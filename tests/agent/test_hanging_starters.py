@@ -46,15 +46,15 @@ def test_a_starter_that_starts_no_rank_is_ended_and_named(
     snapshot: Snapshot, tmp_path: Path, name: str
 ) -> None:
     assert run_job(tmp_path, 60, name) == TIMED_OUT
-    said = (tmp_path / REASON).read_text()
-    snapshot(said)
+    reason = (tmp_path / REASON).read_text()
+    snapshot(reason)
 
 
 def test_a_starter_whose_rank_0_has_begun_has_all_of_its_time(tmp_path: Path) -> None:
     """8 s: a shell on a busy machine has 4 of them to write a line."""
-    begun = '{"done":1,"total":2,"what":"latency"}'
-    first = f"echo '{begun}' > {PROGRESS}"
+    progress = '{"done":1,"total":2,"what":"latency"}'
+    first = f"echo '{progress}' > {PROGRESS}"
     assert run_job(tmp_path, 8, "srun", first, begin=4) == TIMED_OUT
-    said = (tmp_path / REASON).read_text()
-    assert "--timeout" in said
-    assert "50%" in said
+    reason = (tmp_path / REASON).read_text()
+    assert "--timeout" in reason
+    assert "50%" in reason

@@ -78,7 +78,7 @@ def test_threads_of_a_core(tmp_path: Path, siblings: str, threads: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "kept"),
+    ("folder", "expected"),
     [
         ("/var/lib/not/there", "ext4 on /dev/nvme0n1p1"),
         ("/home/ann/my disk/runs", "xfs on /dev/sdb1"),
@@ -86,9 +86,9 @@ def test_threads_of_a_core(tmp_path: Path, siblings: str, threads: int) -> None:
         ("/tmp/x", "overlay on overlay"),  # noqa: S108 - what was mounted last covers the rest
     ],
 )
-def test_what_a_folder_is_stored_on(tmp_path: Path, folder: str, kept: str) -> None:
+def test_what_a_folder_is_stored_on(tmp_path: Path, folder: str, expected: str) -> None:
     """The deepest file system that holds it, and the last of those mounted there."""
-    assert kept == storage(Path(folder), host(tmp_path, proc__self__mountinfo=MOUNTS))
+    assert expected == storage(Path(folder), host(tmp_path, proc__self__mountinfo=MOUNTS))
 
 
 def test_a_host_that_says_nothing(tmp_path: Path) -> None:

@@ -102,9 +102,9 @@ def test_a_job_whose_process_is_somebody_else_now_is_lost(
 
 
 def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    (tmp_path / "pid").write_text(f"{gone.pid}\n")
+    process = subprocess.Popen(["true"])
+    process.wait()
+    (tmp_path / "pid").write_text(f"{process.pid}\n")
 
     assert isinstance(follow.job_end(tmp_path, begun=False), Lost)
 
@@ -149,7 +149,7 @@ def test_watching_tells_everything_a_job_wrote(
 
 
 @contextlib.contextmanager
-def begun(folder: Path, script: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+def start_script(folder: Path, script: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a job's script in a session of its own, wait until it says so, and clean up after."""
     (folder / "job.sh").write_text(script)
     with subprocess.Popen(
@@ -176,7 +176,7 @@ def test_a_job_is_watched_until_it_ends(
         "echo $$ > pid; echo begun; echo early > stdout; sleep 0.3; echo late >> stdout\n"
         "echo 5 > status.part; mv status.part status\n"
     )
-    with begun(tmp_path, script):
+    with start_script(tmp_path, script):
         assert follow.follow_job(tmp_path) == Ended(status=5)
 
     events = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
@@ -185,7 +185,7 @@ def test_a_job_is_watched_until_it_ends(
 
 def test_a_job_that_is_asked_to_stop_may_say_how_it_ended(tmp_path: Path) -> None:
     script = "trap 'echo 7 > status; exit 7' TERM; echo $$ > pid; echo begun; sleep 20 & wait\n"
-    with begun(tmp_path, script) as job:
+    with start_script(tmp_path, script) as job:
         assert supervise.stop_job(tmp_path) == Ended(status=7)
         assert job.wait(timeout=10) == 7
 
@@ -193,7 +193,7 @@ def test_a_job_that_is_asked_to_stop_may_say_how_it_ended(tmp_path: Path) -> Non
 def test_a_job_that_does_not_listen_is_forced_with_all_its_children(tmp_path: Path) -> None:
     """Their end is seen by the end of the pipe that they all hold."""
     script = "trap '' TERM; echo $$ > pid; echo begun; sleep 30 & sleep 30; sleep 30\n"
-    with begun(tmp_path, script) as job:
+    with start_script(tmp_path, script) as job:
         assert isinstance(supervise.stop_job(tmp_path, grace=0.1), Lost)
         assert job.communicate(timeout=10)[0] == b""
         assert job.returncode == -signal.SIGKILL
@@ -202,18 +202,18 @@ def test_a_job_that_does_not_listen_is_forced_with_all_its_children(tmp_path: Pa
 @pytest.mark.parametrize("mark", ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
 def test_ranks_are_found_by_their_folder_and_environment(tmp_path: Path, mark: str) -> None:
     """They may work in a folder inside the job's, such as the copy of the user's folder."""
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    inside = ours / "workdir"
+    folder, other = tmp_path / "ours", tmp_path / "theirs"
+    inside = folder / "workdir"
     inside.mkdir(parents=True)
-    theirs.mkdir()
+    other.mkdir()
     script = "echo begun; exec sleep 30\n"
     with (
-        begun(ours, script, **{mark: "0"}) as first,
-        begun(inside, script, **{mark: "1"}) as second,
-        begun(ours, script, **{f"NOT_{mark}": "0"}),
-        begun(theirs, script, **{mark: "0"}),
+        start_script(folder, script, **{mark: "0"}) as first,
+        start_script(inside, script, **{mark: "1"}) as second,
+        start_script(folder, script, **{f"NOT_{mark}": "0"}),
+        start_script(other, script, **{mark: "0"}),
     ):
-        assert set(supervise.find_ranks(ours)) == {first.pid, second.pid}
+        assert set(supervise.find_ranks(folder)) == {first.pid, second.pid}
 
 
 def agent(folder: Path, seconds: str, *argv: str) -> subprocess.Popen[bytes]:
@@ -236,8 +236,8 @@ def test_running_a_command_ends_it_in_time(tmp_path: Path) -> None:
 
 def test_what_the_starter_leaves_behind_holds_up_nobody(tmp_path: Path) -> None:
     """As the ssh of an mpirun does, whose daemon tries to connect to an address that is dead."""
-    left = "trap '' TERM; echo begun; sleep 60"
-    starter = f"import subprocess; subprocess.run(['sh', '-c', {left!r}], process_group=0)"
+    script = "trap '' TERM; echo begun; sleep 60"
+    starter = f"import subprocess; subprocess.run(['sh', '-c', {script!r}], process_group=0)"
     words = (sys.executable, "-m", "cluster.agent", "run", "60", sys.executable, "-c", starter)
     with subprocess.Popen(
         words, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True

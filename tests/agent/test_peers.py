@@ -45,11 +45,11 @@ def test_hosts_that_are_dead_share_one_deadline(
     """Seven take no longer than one."""
     hosts = tuple(Peer(name=f"{n}.mpi.x", address=f"10.0.0.{n}") for n in range(dead))
     (tmp_path / FILE).write_bytes(msgspec.json.encode(PeerList(peers=hosts)))
-    clock, begun = Clock(), []
+    clock, probes = Clock(), []
 
     def begin(*_: str) -> DeadHost:
-        begun.append(DeadHost(clock))
-        return begun[-1]
+        probes.append(DeadHost(clock))
+        return probes[-1]
 
     peers = Peers(tmp_path)
     monkeypatch.setattr(peers, "_ssh", begin)
@@ -58,5 +58,5 @@ def test_hosts_that_are_dead_share_one_deadline(
     peers.kill_ranks(5.0)
 
     assert clock.now == 5.0
-    assert all(one.killed for one in begun[dead:])
-    assert len(begun) == 2 * dead
+    assert all(probe.killed for probe in probes[dead:])
+    assert len(probes) == 2 * dead

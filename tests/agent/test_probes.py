@@ -35,13 +35,13 @@ def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watch
         "10.0.0.3": repeat(True),
     }
     monkeypatch.setattr(peers, "_answers", lambda _, address, _within: next(answers[address[0]]))
-    lost = threading.Event()
-    watch = peers.Probes(lost.set)
+    loss = threading.Event()
+    watch = peers.Probes(loss.set)
     for number in (1, 2, 3):
         watch.watch(f"{number}.mpi.x", f"10.0.0.{number}")
     watch.watch("4.mpi.x", "no-such-name.invalid")
 
-    until(lost.is_set, "a host is lost")
+    until(loss.is_set, "a host is lost")
     assert {name: why.split()[0] for name, why in watch.silent().items()} == {"1.mpi.x": "10.0.0.1"}
     watch.end()
 
@@ -50,18 +50,18 @@ def test_questions_share_the_seconds_that_a_host_may_be_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A dead network answers nothing at all, so that each question takes its whole time."""
-    asked: list[float] = []
+    limits: list[float] = []
 
     def answers(_family: socket.AddressFamily, _address: object, within: float) -> bool:
-        asked.append(within)
-        return len(asked) == 1 or lost.wait(within)
+        limits.append(within)
+        return len(limits) == 1 or loss.wait(within)
 
     monkeypatch.setattr(peers, "_answers", answers)
-    lost = threading.Event()
-    watch = peers.Probes(lost.set)
+    loss = threading.Event()
+    watch = peers.Probes(loss.set)
     watch.watch("1.mpi.x", "10.0.0.1")
 
-    until(lost.is_set, "a host is lost")
-    assert asked[1:]
-    assert sum(asked[1:]) <= peers.SILENT - peers.BETWEEN
+    until(loss.is_set, "a host is lost")
+    assert limits[1:]
+    assert sum(limits[1:]) <= peers.SILENT - peers.BETWEEN
     watch.end()

@@ -32,8 +32,8 @@ TCP6 = (
 
 def table(rows: tuple[tuple[str, str, str, int], ...]) -> str:
     return HEAD + "".join(
-        ROW.format(n=n, here=here, there=there, state=state, inode=inode)
-        for n, (here, there, state, inode) in enumerate(rows)
+        ROW.format(n=n, here=local, there=remote, state=state, inode=inode)
+        for n, (local, remote, state, inode) in enumerate(rows)
     )
 
 
@@ -60,8 +60,8 @@ def test_connections_that_stay_on_a_host_do_not_count() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as client,
     ):
-        own = "{}:{}".format(*client.getsockname())
-        assert own not in {connection.here for connection in processes.connections()}
+        address = "{}:{}".format(*client.getsockname())
+        assert address not in {connection.here for connection in processes.connections()}
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_ranks_that_share_a_core_though_another_is_free(
         bound = c.bench("p2p", metrics=["latency"], sizes="8", iterations=20)
     together, apart = (run.evidence(run.summary()) for run in (careless, bound))
     first = min(os.sched_getaffinity(0))
-    found = hosts.shared_core(together)
+    overlap = hosts.shared_core(together)
 
     assert [p.processors for p in together.processes] == [(first,), (first,)]
-    assert found is not None
-    assert found.ranks == together.processes
+    assert overlap is not None
+    assert overlap.ranks == together.processes
     assert len({p.processors for p in apart.processes}) == 2
     assert hosts.shared_core(apart) is None
 
@@ -142,8 +142,8 @@ def test_ranks_that_share_a_core_though_another_is_free(
 def test_what_interfaces_sent_while_a_rank_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = {"eth0.tx_bytes": 70, "eth0.rx_bytes": 5, "vxlan0.tx_bytes": 9}
     monkeypatch.setattr(processes, "interface_counters", lambda: iter(counters.items()))
-    began = processes.processor_times()
+    start = processes.processor_times()
 
-    info = processes.process_info(0, began, began, {"eth0": 50})
+    info = processes.process_info(0, start, start, {"eth0": 50})
     assert info.sent == (("eth0", 20), ("vxlan0", 0))
     assert processes.sent_bytes() == {"eth0": 70, "vxlan0": 9}
