@@ -50,8 +50,8 @@ class Browser:
 
     def __enter__(self) -> Self:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = session["sessionId"]
         for domain in ("Runtime", "Log", "Page", "Network"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", **PHONE)

@@ -135,8 +135,8 @@ def _download_wheels() -> None:
         python, abi, arch, glibc = result.stdout.split()
         os.environ.setdefault("CLUSTER_CACHE", CACHE)
         target = wheels.Target(python=python, abi=abi, arch=arch, glibc=glibc)
-        for prepared in ("", "/usr"):  # an MPI of the hosts' own
-            wheels.fetch(target, wheels.libraries(prepared))
+        for prefix in ("", "/usr"):  # an MPI of the hosts' own
+            wheels.fetch(target, wheels.libraries(prefix))
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ def plain_definition(**changes: object) -> Definition:
 def plain_summary(median: float, source: Definition | None = None, **changes: object) -> Summary:
     """Summarize 20 values that are all the median, of a definition or of none."""
     definition = source or plain_definition()
-    same = Summary(
+    summary = Summary(
         metric=definition.metric,
         definition=source.id if source else "",
         unit=definition.unit,
@@ -42,7 +42,7 @@ def plain_summary(median: float, source: Definition | None = None, **changes: ob
         p99=median,
         converged=True,
     )
-    return msgspec.structs.replace(same, **changes)
+    return msgspec.structs.replace(summary, **changes)
 
 
 def plain_series(

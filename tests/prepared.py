@@ -66,24 +66,24 @@ def shares_cores() -> bool:
 
 def take(self: HostInstaller, pending: list[PendingStep], probe: HostProbe) -> None:
     """Copy the environment if all of it is to be made; then do what depends on the host."""
-    marked = [t for t in pending if t.before != t.after and t.step.name != IMAGE_STEP]
-    if not os.environ.get(FOLDER) or not marked or marked[0].before:
+    steps = [t for t in pending if t.before != t.after and t.step.name != IMAGE_STEP]
+    if not os.environ.get(FOLDER) or not steps or steps[0].before:
         return really(self, pending, probe)
-    name = hashlib.blake2s(marked[-1].after.encode(), digest_size=8).hexdigest()
+    name = hashlib.blake2s(steps[-1].after.encode(), digest_size=8).hexdigest()
     env = Path(os.environ[FOLDER], name)
     with FileLock(f"{env}.lock"):
         if not env.exists():
-            _make(self, marked, probe, env)
+            _make(self, steps, probe, env)
     argv = ["sh", "-c", COPY, "sh", str(env), self._machine.folder]
     if self._shell.run(argv, timeout=COMMAND_TIMEOUT).status != 0:
         return really(self, pending, probe)
-    for todo in marked:
+    for todo in steps:
         self._begin(todo.step.name)
-    rest = [todo for todo in pending if todo not in marked]
+    rest = [todo for todo in pending if todo not in steps]
     return really(self, rest, probe) if rest else None
 
 
-def _make(installer: HostInstaller, marked: list[PendingStep], probe: HostProbe, env: Path) -> None:
+def _make(installer: HostInstaller, steps: list[PendingStep], probe: HostProbe, env: Path) -> None:
     """Make it on this machine, if that is possible."""
     part = env.with_suffix(".part")
     part.mkdir()
@@ -91,7 +91,7 @@ def _make(installer: HostInstaller, marked: list[PendingStep], probe: HostProbe,
     installation = installer._installation
     with suppress(ClusterError), Path(f"{env}.log").open("w") as log:
         local = HostInstaller(machine, LocalShell(machine), log, lambda _: None, installation)
-        really(local, marked, probe)
+        really(local, steps, probe)
         parameters = part / "env" / PARAMETERS
         if shares_cores() and parameters.is_file():
             with parameters.open("a") as file:

@@ -47,12 +47,12 @@ class SlurmHere:
         self._running: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
-        where = self.folder
-        munge = ("--foreground", "--force", f"--key-file={where}/key")
-        files = (f"--socket={where}/munge.socket", f"--pid-file={where}/munged.pid")
-        logs = (f"--log-file={where}/munged.log", f"--seed-file={where}/seed")
+        folder = self.folder
+        munge = ("--foreground", "--force", f"--key-file={folder}/key")
+        files = (f"--socket={folder}/munge.socket", f"--pid-file={folder}/munged.pid")
+        logs = (f"--log-file={folder}/munged.log", f"--seed-file={folder}/seed")
         self._start("/usr/sbin/munged", *munge, *files, *logs)
-        until((where / "munge.socket").exists, "munged listens")
+        until((folder / "munge.socket").exists, "munged listens")
         self._start("/usr/sbin/slurmctld", "-D", "-f", str(self.conf))
         self._start("/usr/sbin/slurmd", "-D", "-f", str(self.conf), "-N", "here")
         until(lambda: "idle" in self.call("sinfo", "-h", "-o", "%T"), "the node is idle")

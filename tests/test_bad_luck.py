@@ -118,10 +118,10 @@ def test_the_job_outlives_its_launcher(faulty: None) -> None:
     assert answer("status", "mpi_test")[-1]["state"] in ("running", "done")
     command("wait", "mpi_test")
     assert answer("status", "mpi_test")[-1]["state"] == "done"
-    fetched = answer("fetch", "mpi_test")
-    assert fetched["status"] == "done"
-    assert counts(fetched) == [("memory_copy", 100), ("oneway_time", 100), ("oneway_time", 100)]
-    assert answer("fetch", "mpi_test") == fetched
+    document = answer("fetch", "mpi_test")
+    assert document["status"] == "done"
+    assert counts(document) == [("memory_copy", 100), ("oneway_time", 100), ("oneway_time", 100)]
+    assert answer("fetch", "mpi_test") == document
     assert record(only_run())["status"] == "done"
     [row] = answer("status", "mpi_test")
     assert (row["name"], row["state"], row["exit_status"]) == ("bench-p2p", "done", 0)

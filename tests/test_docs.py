@@ -101,14 +101,14 @@ def test_the_python_of_a_page_runs(page: Path) -> None:
 
 def test_the_readme_is_short_and_leads_to_every_page() -> None:
     """A page that no other page names is not found."""
-    linked = {
+    targets = {
         (page.parent / target).resolve()
         for page in PAGES
         for target in LINK.findall(page.read_text())
     }
 
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
-    assert {page for page in PAGES if "adr" not in page.parts} - linked == {ROOT / "README.md"}
+    assert {page for page in PAGES if "adr" not in page.parts} - targets == {ROOT / "README.md"}
 
 
 def test_every_question_of_the_readme_has_a_command_that_exists() -> None:
@@ -123,10 +123,10 @@ def test_every_question_of_the_readme_has_a_command_that_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_link_is_broken(page: Path) -> None:
-    generated = {(ROOT / "docs" / name).resolve() for name in NAVIGATION}
+    targets = {(ROOT / "docs" / name).resolve() for name in NAVIGATION}
     for target in LINK.findall(page.read_text()):
         path = (page.parent / target).resolve()
-        assert path.exists() or path in generated, target
+        assert path.exists() or path in targets, target
 
 
 def test_every_decision_has_its_parts() -> None:

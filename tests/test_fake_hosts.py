@@ -52,16 +52,16 @@ def test_a_job_leaves_the_values_of_a_run() -> None:
         assert run.status == "done"
         assert [m.metric for m in run.measurements] == ["latency", "bandwidth"]
 
-        recorded = FakeJob.of_run(run.folder / "raw")
-        assert recorded.files["measurements.0.jsonl"] == values.read_text()
+        job = FakeJob.of_run(run.folder / "raw")
+        assert job.files["measurements.0.jsonl"] == values.read_text()
 
 
 def test_jobs_end_one_after_the_other_as_they_are_told_to(snapshot: Snapshot) -> None:
     jobs = [FakeJob(status=3, stderr="rank 1 had enough\n"), FakeJob(status=None, reason="reboot")]
     with FakeHosts(jobs=jobs), cluster.launch("mine", provider="fake") as c:
-        with pytest.raises(cluster.JobError) as failed:
+        with pytest.raises(cluster.JobError) as error:
             c.bench("p2p", metrics=["latency"], sizes=[8])
-        snapshot(failed.value.stderr)
+        snapshot(error.value.stderr)
         with pytest.raises(cluster.JobError, match="reboot"):
             c.bench("p2p", metrics=["latency"], sizes=[8])
 

@@ -18,24 +18,24 @@ from tests.snapshots import Snapshot
 CELLS = tuple(Planned(metric="latency", params={"size": 8 * 4**k}) for k in range(10))
 
 
-def planned(name: str, **params: object) -> list[tuple[str, dict[str, object]]]:
+def plan(name: str, **params: object) -> list[tuple[str, dict[str, object]]]:
     benchmark = plugins.load(Benchmark, name)
-    checked = convert(params, benchmark.Params, "parameter")
-    return [(cell.metric, dict(cell.params)) for cell in benchmark.planned(checked, 3)]
+    values = convert(params, benchmark.Params, "parameter")
+    return [(cell.metric, dict(cell.params)) for cell in benchmark.planned(values, 3)]
 
 
 def test_what_benchmarks_plan() -> None:
-    assert planned("p2p", metrics="memory_copy,latency", sizes="8,64") == [
+    assert plan("p2p", metrics="memory_copy,latency", sizes="8,64") == [
         ("memory_copy", {"size": 65_536}),
         ("latency", {"size": 8}),
         ("latency", {"size": 64}),
     ]
-    assert planned("collectives", operations="barrier,allgather", sizes="24,100") == [
+    assert plan("collectives", operations="barrier,allgather", sizes="24,100") == [
         ("barrier", {}),
         ("allgather", {"size": 24}),
         ("allgather", {"size": 99}),
     ]
-    assert planned("iperf", metrics="forward", streams="1,8") == [
+    assert plan("iperf", metrics="forward", streams="1,8") == [
         ("forward", {"streams": 1}),
         ("forward", {"streams": 8}),
     ]
@@ -59,9 +59,9 @@ def test_a_whole_run_lacks_nothing(tools: None, benchmark: str, words: tuple[str
 def test_a_run_that_was_ended_says_what_it_did_not_take() -> None:
     """Its first series came home, and its job ended by --timeout."""
     first, _ = (ROOT / "tests" / "plain_run" / "measurements.jsonl").read_text().splitlines()
-    late = FakeJob(status=124, files={"measurements.0.jsonl": f"{first}\n"})
+    job = FakeJob(status=124, files={"measurements.0.jsonl": f"{first}\n"})
     with (
-        FakeHosts(jobs=[late]),
+        FakeHosts(jobs=[job]),
         cluster.launch("late", provider="fake") as c,
         pytest.raises(cluster.JobError),
     ):

@@ -177,11 +177,11 @@ def test_wheels_that_another_user_has_put_there_are_not_taken(
     with pytest.raises(ClusterError):
         wheels.fetch(TARGET, libraries)  # no index has it
     lock = next((tmp_path / "cache" / "wheels").glob("*.lock"))
-    planted = lock.with_suffix("")
-    planted.mkdir()
-    (planted / "nothing-1.0-py3-none-any.whl").write_bytes(b"theirs")
-    assert wheels.fetch(TARGET, libraries) == planted
-    give_away(tmp_path / "cache" / part.format(folder=planted.name))
+    target = lock.with_suffix("")
+    target.mkdir()
+    (target / "nothing-1.0-py3-none-any.whl").write_bytes(b"theirs")
+    assert wheels.fetch(TARGET, libraries) == target
+    give_away(tmp_path / "cache" / part.format(folder=target.name))
 
     with pytest.raises(ClusterError, match=f"uid {STRANGER}") as refused:
         wheels.fetch(TARGET, libraries)

@@ -163,11 +163,11 @@ def _compares(
 ) -> bool:
     """Tell whether a text is sought in words, or words are compared with one that is not empty."""
     if isinstance(op, ast.In | ast.NotIn):
-        listed = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
+        elements = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
         is_name = isinstance(left, ast.Name | ast.Attribute) and _is_one_text(right)
-        sought = is_name or isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
-        return (is_ours(right) and not listed and sought) or (
-            is_ours(left) and (any(map(_is_prose, listed)) or _is_text(right))
+        is_sought = is_name or isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
+        return (is_ours(right) and not elements and is_sought) or (
+            is_ours(left) and (any(map(_is_prose, elements)) or _is_text(right))
         )
     ends = ((left, right), (right, left))
     return not isinstance(op, ast.Is | ast.IsNot) and any(
@@ -284,14 +284,14 @@ SENTENCE = 4  # words
 
 def sentences(tree: ast.AST) -> list[str]:
     """Find texts of four words or more that are no docstring, pattern or error."""
-    apart = [node for node in ast.walk(tree) if _is_apart(node)]
-    calls = [c for node in apart for c in ast.walk(node) if isinstance(c, ast.Call)]
+    roots = [node for node in ast.walk(tree) if _is_apart(node)]
+    calls = [c for node in roots for c in ast.walk(node) if isinstance(c, ast.Call)]
     helpers = {ast.unparse(call.func) for call in calls}
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    apart += [node for node in nodes if node.name in helpers]
-    inside = [value for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for value in n.values]
-    skipped = {id(part) for node in apart for part in ast.walk(node)} | set(map(id, inside))
-    texts = [_text(node) for node in ast.walk(tree) if id(node) not in skipped]
+    roots += [node for node in nodes if node.name in helpers]
+    pieces = [value for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for value in n.values]
+    ids = {id(part) for node in roots for part in ast.walk(node)} | set(map(id, pieces))
+    texts = [_text(node) for node in ast.walk(tree) if id(node) not in ids]
     return [text for text in texts if _words(text) >= SENTENCE]
 
 
@@ -343,11 +343,11 @@ OF_ERRORS = {"what", "means", "remedy"}
 
 def full_sentences(tree: ast.AST) -> list[str]:
     """Find texts that begin with a capital and end with a full stop, and are no error's."""
-    apart = [node for node in ast.walk(tree) if _is_apart(node) or _is_of_error(node)]
-    skipped = {id(part) for node in apart for part in ast.walk(node)}
-    joined = [value for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for value in n.values]
-    skipped |= set(map(id, joined))
-    texts = (_text(node) for node in ast.walk(tree) if id(node) not in skipped)
+    roots = [node for node in ast.walk(tree) if _is_apart(node) or _is_of_error(node)]
+    ids = {id(part) for node in roots for part in ast.walk(node)}
+    pieces = [value for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for value in n.values]
+    ids |= set(map(id, pieces))
+    texts = (_text(node) for node in ast.walk(tree) if id(node) not in ids)
     return [
         text for text in texts if FULL.fullmatch(text) and _words(text) > 1 and text not in OF_LOGS
     ]

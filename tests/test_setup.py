@@ -24,11 +24,11 @@ NEEDS = [
 TOOLS = ("sh", "id", "sed", "cat", "dirname", "true")
 
 
-def places(wanted: str) -> list[str]:
+def places(pattern: str) -> list[str]:
     """Find a program, or the files of a pattern, as scripts/setup does."""
-    if "/" in wanted:
-        return [str(path) for path in Path("/").glob(wanted.lstrip("/"))]
-    path = shutil.which(wanted) or shutil.which(wanted, path="/usr/sbin")
+    if "/" in pattern:
+        return [str(path) for path in Path("/").glob(pattern.lstrip("/"))]
+    path = shutil.which(pattern) or shutil.which(pattern, path="/usr/sbin")
     return [path] if path else []
 
 
@@ -43,19 +43,19 @@ def names(path: str) -> list[str]:
 def owners(path: str) -> set[str]:
     """Return the installed packages that a file is of."""
     lines = run("dpkg-query", "-S", *names(path), status=None).stdout.splitlines()
-    owning = [line.rpartition(": ")[0] for line in lines if not line.startswith("diversion ")]
-    return {package.split(":")[0] for line in owning for package in line.split(", ")}
+    entries = [line.rpartition(": ")[0] for line in lines if not line.startswith("diversion ")]
+    return {package.split(":")[0] for line in entries for package in line.split(", ")}
 
 
-@pytest.mark.parametrize(("wanted", "package"), [(words[1], words[2]) for words in NEEDS])
-def test_a_package_that_is_named_has_the_file_that_is_looked_for(wanted: str, package: str) -> None:
+@pytest.mark.parametrize(("file", "package"), [(words[1], words[2]) for words in NEEDS])
+def test_a_package_that_is_named_has_the_file_that_is_looked_for(file: str, package: str) -> None:
     if shutil.which("dpkg-query") is None:
         pytest.skip("the packages of scripts/setup are Debian's, and this is another system")
-    paths = places(wanted)
+    paths = places(file)
     if not paths and os.geteuid() != 0:
-        pytest.skip(f"{wanted} is missing, and only root may install it: apt-get install {package}")
+        pytest.skip(f"{file} is missing, and only root may install it: apt-get install {package}")
 
-    assert paths, f"{wanted} is not here, after scripts/setup has installed {package}"
+    assert paths, f"{file} is not here, after scripts/setup has installed {package}"
     assert any(package in owners(path) for path in paths), (paths, [*map(owners, paths)])
 
 
@@ -177,7 +177,7 @@ def test_a_program_that_cannot_be_fetched_ends_nothing(
 def test_what_is_locked_installs_with_the_oldest_python_of_debian_12() -> None:
     """Debian 12 has 3.11.2; a package for 3.11.5 and newer ended `scripts/setup dev` there."""
     names = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
-    needed = {
+    specifiers = {
         name: specifier
         for name in names
         if (specifier := metadata.metadata(name).json.get("requires_python"))
@@ -185,7 +185,7 @@ def test_what_is_locked_installs_with_the_oldest_python_of_debian_12() -> None:
     }
 
     assert len(names) > 100
-    assert needed == {}
+    assert specifiers == {}
 
 
 def test_the_lock_is_complete() -> None:

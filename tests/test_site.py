@@ -89,21 +89,21 @@ def test_every_environment_variable_of_ours_is_described() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
     scripts = "".join(path.read_text() for path in (ROOT / "cluster").rglob("*.sh"))
-    used = set(re.findall(r"\bCLUSTER_[A-Z_]+", texts + scripts)) - INTERNAL
+    names = set(re.findall(r"\bCLUSTER_[A-Z_]+", texts + scripts)) - INTERNAL
 
-    assert used == set(re.findall(r"^\| `(CLUSTER_[A-Z_]+)`", page, re.MULTILINE))
+    assert names == set(re.findall(r"^\| `(CLUSTER_[A-Z_]+)`", page, re.MULTILINE))
 
 
 def test_every_exit_status_is_described() -> None:
     page = (ROOT / "docs" / "reference" / "exit-statuses.md").read_text()
-    described = {int(status) for status in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    statuses = {int(status) for status in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
 
-    assert described == {0, FAILED, REFUSED, GATE_HIT, UNDECIDED, INTERRUPTED, TERMINATED}
+    assert statuses == {0, FAILED, REFUSED, GATE_HIT, UNDECIDED, INTERRUPTED, TERMINATED}
 
 
 def test_the_messages_of_the_troubleshooting_page_are_ours() -> None:
     page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
-    quoted = [
+    quotes = [
         text
         for row in re.findall(r"^\| (.+?) \| ", page, re.MULTILINE)
         if "`" in row
@@ -112,8 +112,8 @@ def test_the_messages_of_the_troubleshooting_page_are_ours() -> None:
     ]
     sources = "\n".join(path.read_text() for path in (ROOT / "cluster").rglob("*.py"))
 
-    assert len(quoted) > 15
-    assert [text for text in quoted if text not in sources] == []
+    assert len(quotes) > 15
+    assert [text for text in quotes if text not in sources] == []
 
 
 def test_pictures_are_small_and_load_nothing() -> None:

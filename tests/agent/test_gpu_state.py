@@ -28,10 +28,10 @@ index, name, pcie.link.gen.current, pcie.link.width.current
 
 
 def test_an_idle_gpu_has_another_link_and_another_clock_than_under_load() -> None:
-    [idle], [loaded] = gpu_states(IDLE), gpu_states(LOADED)
+    [idle], [busy] = gpu_states(IDLE), gpu_states(LOADED)
 
     assert (idle.slot, idle.memory_clock) == ("5.0 GT/s PCIe x8", 810e6)
-    assert (loaded.slot, loaded.memory_clock) == ("8.0 GT/s PCIe x8", 7001e6)
+    assert (busy.slot, busy.memory_clock) == ("8.0 GT/s PCIe x8", 7001e6)
 
 
 def test_gpus_are_numbered_as_the_driver_does() -> None:

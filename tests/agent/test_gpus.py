@@ -70,8 +70,8 @@ def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home:
 def test_a_live_view_has_the_gpus_of_hosts_that_have_some(
     install: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as without:
-        without.setattr("cluster.agent.commands.find_program", lambda _: None)
+    with monkeypatch.context() as context:
+        context.setattr("cluster.agent.commands.find_program", lambda _: None)
         (plain,) = watch(0.01, 1, ())
     install("nvidia-smi", NVIDIA_SMI)
     (usage,) = watch(0.01, 1, ())
@@ -153,10 +153,10 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
     bench = answer("bench", "p2p", "--metrics=bandwidth", "--sizes=8", "--iterations=9")
     folder = Path(bench["run"])
     record = store.record(folder)
-    [used] = record.definitions.values()
-    cuda = structs.replace(used, buffer="cuda")
+    [definition] = record.definitions.values()
+    cuda = structs.replace(definition, buffer="cuda")
     values = folder / "measurements.jsonl"
-    values.write_text(values.read_text().replace(used.id, cuda.id))
+    values.write_text(values.read_text().replace(definition.id, cuda.id))
     [report] = record.environment
     report = structs.replace(report, gpus=(model, model), variables={})
     copy = structs.replace(

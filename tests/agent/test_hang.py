@@ -82,8 +82,8 @@ def looked_at(tmp_path: Path) -> Iterator[HostReport]:
 
 def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) -> None:
     state, calls = looked_at.snapshots
-    (inspected,) = [file for file in looked_at.files if file.name.startswith("inspector")]
-    (read,) = read_dump(inspected.name, inspected.content, inspected.at)
+    (dump,) = [file for file in looked_at.files if file.name.startswith("inspector")]
+    (read,) = read_dump(dump.name, dump.content, dump.at)
 
     assert (calls.source, calls.rank, calls.operations[0].number) == ("mpi_calls", 3, 812)
     assert calls.pause == 7
@@ -94,7 +94,7 @@ def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) ->
     assert state.addresses
     (record,) = [file for file in looked_at.files if file.name.startswith("trace_rank_3")]
     assert record.content == b"of this job"
-    assert len(inspected.content) <= LATEST
+    assert len(dump.content) <= LATEST
     assert (read.rank, read.operations[-1].number) == (3, 41)
     assert state.wchan in state.kernel or os.geteuid() != 0
 

@@ -19,13 +19,13 @@ from tests.snapshots import Snapshot
 def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:
     path = tmp_path / "stdout"
     offsets: dict[Path, int] = {}
-    heard = []
+    messages = []
     for text in (b"", b"one\ntw", b"o\n", b"", b"three"):
         with path.open("ab") as file:
             file.write(text)
-        heard.append(follow._new_text(path, offsets, final=False))
+        messages.append(follow._new_text(path, offsets, final=False))
 
-    assert heard == [b"", b"one\n", b"two\n", b"", b""]
+    assert messages == [b"", b"one\n", b"two\n", b"", b""]
     assert follow._new_text(path, offsets, final=True) == b"three"
     assert follow._new_text(path, offsets, final=True) == b""
 
@@ -133,12 +133,12 @@ def test_watching_tells_everything_a_job_wrote(
     (tmp_path / "secret").write_text("no\n")
     (tmp_path / "status").write_text("0\n")
     __main__.main("watch", str(tmp_path))
-    *wrote, end = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
+    *events, end = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
     texts: dict[str, str] = {}
-    for event in wrote:
+    for event in events:
         texts[event["file"]] = texts.get(event["file"], "") + event["text"]
 
-    assert {event["type"] for event in wrote} == {"wrote"}
+    assert {event["type"] for event in events} == {"wrote"}
     assert texts == {
         "stdout": "hello\nhalf",
         "stderr": "oh\n",
@@ -225,13 +225,13 @@ def agent(folder: Path, seconds: str, *argv: str) -> subprocess.Popen[bytes]:
     ("script", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 137), ("cat", 0)]
 )
 def test_running_a_command_gives_its_status(tmp_path: Path, script: str, status: int) -> None:
-    with agent(tmp_path, "30", "sh", "-c", script) as running:
-        assert running.wait(timeout=30) == status
+    with agent(tmp_path, "30", "sh", "-c", script) as process:
+        assert process.wait(timeout=30) == status
 
 
 def test_running_a_command_ends_it_in_time(tmp_path: Path) -> None:
-    with agent(tmp_path, "0.2", "sleep", "60") as running:
-        assert running.wait(timeout=30) == 124
+    with agent(tmp_path, "0.2", "sleep", "60") as process:
+        assert process.wait(timeout=30) == 124
 
 
 def test_what_the_starter_leaves_behind_holds_up_nobody(tmp_path: Path) -> None:
@@ -241,12 +241,12 @@ def test_what_the_starter_leaves_behind_holds_up_nobody(tmp_path: Path) -> None:
     words = (sys.executable, "-m", "cluster.agent", "run", "60", sys.executable, "-c", starter)
     with subprocess.Popen(
         words, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == b"begun\n"
-        running.send_signal(signal.SIGTERM)
-        assert running.communicate(timeout=30)[0] == b""  # it has closed the pipe
-        assert running.returncode == 143
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=30)[0] == b""  # it has closed the pipe
+        assert process.returncode == 143
 
 
 def test_the_ranks_save_their_values_before_their_starter_ends(tmp_path: Path) -> None:
@@ -255,10 +255,10 @@ def test_the_ranks_save_their_values_before_their_starter_ends(tmp_path: Path) -
         "trap 'echo saved > values; kill $nap; exit' TERM\nsleep 30 & nap=$!\necho begun\nwait\n"
     )
     starter = "PMIX_RANK=0 sh rank.sh & trap 'kill -KILL $!; exit' TERM; wait"
-    with agent(tmp_path, "60", "sh", "-c", starter) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == b"begun\n"
-        running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=30) == 143
+    with agent(tmp_path, "60", "sh", "-c", starter) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 143
 
     assert (tmp_path / "values").read_text() == "saved\n"

@@ -117,8 +117,8 @@ def test_gc_shows_and_removes_what_is_left_on_this_machine(tmp_path: Path) -> No
     """With the real folder: its name is proved by the job's, which is this test's own."""
     path = left_behind(scratch.SHARED_MEMORY, tmp_path / "gone-1")
     rows = [row for row in answer("more", "gc") if row["name"] == "gone-1"]
-    removed = command("more", "gc", "-y")
+    result = command("more", "gc", "-y")
 
     assert rows[0]["resources"] == [{"kind": "shared memory", "id": str(path)}]
-    assert "gone-1" in removed.stdout
+    assert "gone-1" in result.stdout
     until(lambda: not path.exists(), "the folder is gone")

@@ -91,7 +91,7 @@ def test_one_machine_by_two_names(snapshot: Snapshot) -> None:
 
 
 def test_open_mpi_tries_the_addresses_of_an_interface_in_their_order() -> None:
-    listed = ("eth1=10.1.0.5/24", "eth0=10.0.0.5/24", "eth0=10.0.0.105/24", "eth0=10.0.0.106/24")
-    _, facts = host(0, "10.0.0.105", *listed)
+    links = ("eth1=10.1.0.5/24", "eth0=10.0.0.5/24", "eth0=10.0.0.105/24", "eth0=10.0.0.106/24")
+    _, facts = host(0, "10.0.0.105", *links)
     assert listed_before("10.0.0.105", facts) == (interface("eth0=10.0.0.5/24"),)
     assert listed_before("10.0.0.5", facts) == listed_before("192.168.0.1", facts) == ()

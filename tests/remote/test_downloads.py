@@ -30,11 +30,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
         f"{WHEEL}.metadata": ABOUT,
         WHEEL: (tmp_path / "toy.whl").read_bytes(),
     }
-    got: list[str] = []
+    paths: list[str] = []
 
     class Index(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            got.append(self.path)
+            paths.append(self.path)
             self.answer(len(files[self.path]))
             self.wfile.write(files[self.path])
 
@@ -58,7 +58,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.setenv("CLUSTER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "pip"))
     try:
-        yield got
+        yield paths
     finally:
         server.shutdown()
         server.server_close()

@@ -100,12 +100,12 @@ def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Pa
     [packages] = venv.glob("lib/python3*/site-packages")
     (packages / "torch.py").write_text("")
     (packages / "numpy.py").write_text("raise ImportError")
-    wanted = Environment(python=str(venv / "bin" / "python3"))
+    request = Environment(python=str(venv / "bin" / "python3"))
     words = (f"{lab.bin()}/python3", "-P", "-c", "import numpy, torch; print(torch.__file__)")
 
-    lab.install(wanted)
+    lab.install(request)
     assert run(*words).stdout == f"{packages}/torch.py\n"
-    assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
+    assert [step for _, step in lab.install(request)] == ["look", "ready"]
 
     lab.install()  # made anew without them
     assert "'torch'" in run(*words, status=1).stderr
@@ -120,11 +120,11 @@ def test_a_full_disk_here_is_not_taken_for_one_of_the_host(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/staging")
 
     monkeypatch.setattr("tempfile.TemporaryDirectory", full)
-    with pytest.raises(ShellError) as refused:
+    with pytest.raises(ShellError) as error:
         lab.install()
 
-    assert "/staging" in refused.value.what
-    assert lab.machines["0.mpi.lab"].folder not in refused.value.remedy
+    assert "/staging" in error.value.what
+    assert lab.machines["0.mpi.lab"].folder not in error.value.remedy
 
 
 def index(lab: Lab, folder: Path) -> str:
@@ -161,13 +161,13 @@ def test_libraries_of_a_benchmark_are_beside_the_others(
     else:  # pip on the host reads the settings of the environment
         settings = f"[global]\nno-index = true\nfind-links = {places}\n"
         Path(lab.bin()).with_name("pip.conf").write_text(settings)
-    wanted = Environment(source=source, libraries=("toy==1.0",))
-    steps = [step for _, step in lab.install(wanted)]
+    request = Environment(source=source, libraries=("toy==1.0",))
+    steps = [step for _, step in lab.install(request)]
     assert steps == ["look", "push", "benchmark libraries", "ready"]
-    assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
+    assert [step for _, step in lab.install(request)] == ["look", "ready"]
     assert [step for _, step in lab.install()] == ["look", "ready"]  # others stay as they are
 
-    inside = benchmark_libraries.folder(wanted.libraries)
+    inside = benchmark_libraries.folder(request.libraries)
     folder = f"{lab.machines['0.mpi.lab'].folder}/{inside}"
     rank = "import helper, numpy, toy; print(numpy.__version__)"
     words = (f"{lab.bin()}/python3", "-P", "-c", rank)
@@ -178,7 +178,7 @@ def test_libraries_of_a_benchmark_are_beside_the_others(
     missing = Environment(source=source, libraries=("toy==2.0",))
     with pytest.raises(ClusterError, match=r"toy==2\.0"):
         lab.install(missing)
-    assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
+    assert [step for _, step in lab.install(request)] == ["look", "ready"]
 
 
 STAND_IN = """
@@ -222,6 +222,6 @@ def test_libraries_that_the_named_python_has_are_not_installed_again(
     [packages] = venv.glob("lib/python3*/site-packages")
     for wheel in (tmp_path / "index").glob("*.whl"):
         zipfile.ZipFile(wheel).extractall(packages)
-    wanted = Environment(python=str(venv / "bin" / "python3"), libraries=("toy==1.0", "helper"))
+    request = Environment(python=str(venv / "bin" / "python3"), libraries=("toy==1.0", "helper"))
 
-    assert "benchmark libraries" not in [step for _, step in lab.install(wanted)]
+    assert "benchmark libraries" not in [step for _, step in lab.install(request)]

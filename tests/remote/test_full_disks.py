@@ -52,8 +52,8 @@ def test_a_full_disk_here(
 ) -> None:
     monkeypatch.setattr(transfer, "room", lambda _: 1 << 40)
     shell = SshShell(sshd.machine())
-    with pytest.raises(ShellError, match=os.strerror(errno.ENOSPC)) as refused:
+    with pytest.raises(ShellError, match=os.strerror(errno.ENOSPC)) as error:
         shell.fetch(str(source), small / "here")
     shell.close()
 
-    assert shell.host in str(refused.value)
+    assert shell.host in str(error.value)

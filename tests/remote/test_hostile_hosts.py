@@ -218,10 +218,10 @@ def test_a_bad_archive_is_one_error_that_names_the_host(
     payload = tmp_path / "payload"
     payload.write_bytes(folder_of(*archive))
     shell = answers(f"cat {payload}")
-    with pytest.raises(ShellError, match=why) as refused:
+    with pytest.raises(ShellError, match=why) as error:
         shell.fetch("/there", home)
 
-    assert f"/there of {shell.host} " in str(refused.value)
+    assert f"/there of {shell.host} " in str(error.value)
     assert len([*(tmp_path / "desk").rglob("*")]) <= 502
 
 
@@ -234,8 +234,8 @@ def test_the_reserve_of_the_disk_is_one_for_all_hosts(
     shells = {str(n): answers("echo 644; head -c 3000000 /dev/zero") for n in range(4)}
     results = try_each(shells, lambda name, shell: shell.fetch("/there/file", home / name))
 
-    failed = [error for error in results.values() if isinstance(error, ShellError)]
-    assert 1 <= len(failed) <= 3
+    errors = [error for error in results.values() if isinstance(error, ShellError)]
+    assert 1 <= len(errors) <= 3
     assert count_bytes(home) <= 8_000_000
 
 
@@ -249,10 +249,10 @@ def test_a_host_that_never_ends_is_given_up(
 ) -> None:
     monkeypatch.setattr("cluster.remote.remote_shell.PATIENCE", 1.0)
     shell = answers(script)
-    with pytest.raises(ShellError, match="/there") as refused:
+    with pytest.raises(ShellError, match="/there") as error:
         shell.fetch("/there", tmp_path / "home")
 
-    assert shell.host in str(refused.value)
+    assert shell.host in str(error.value)
 
 
 def test_an_error_of_our_own_disk_names_the_host(
@@ -260,10 +260,10 @@ def test_an_error_of_our_own_disk_names_the_host(
 ) -> None:
     (tmp_path / "home").write_text("a file where a folder should be")
     shell = answers("echo 644; echo x")
-    with pytest.raises(ShellError, match=os.strerror(errno.EEXIST)) as refused:
+    with pytest.raises(ShellError, match=os.strerror(errno.EEXIST)) as error:
         shell.fetch("/there/file", tmp_path / "home")
 
-    assert shell.host in str(refused.value)
+    assert shell.host in str(error.value)
 
 
 def test_endless_output_of_a_command_is_given_up(
@@ -297,7 +297,7 @@ def test_escapes_are_seen_as_text() -> None:
     assert text == ("a\\x1b]0;owned\\x07\\x1b[2J\\x1b[6n\\x9b31m\\u202eevil\\rb\tc\r\nd \u00fc")
 
 
-def obeyed(text: str) -> list[str]:
+def controls(text: str) -> list[str]:
     """Return what a terminal would obey, but for the colours that are ours."""
     rest = re.sub("\x1b\\[[0-9;]*m", "", text)
     return re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", rest)
@@ -317,7 +317,7 @@ def test_no_command_lets_a_terminal_obey_a_host() -> None:
     results["down"] = command("down", "evil")
 
     for verb, result in results.items():
-        assert obeyed(result.stdout + result.stderr) == [], verb
+        assert controls(result.stdout + result.stderr) == [], verb
     for verb in ("bench", "run", "logs", "show"):
         assert "\\x1b]0;owned" in results[verb].stdout + results[verb].stderr, verb
     assert f"note {ESCAPES[:-1]}" in " ".join(json.loads(results["json"].stdout)["notes"])
@@ -325,12 +325,12 @@ def test_no_command_lets_a_terminal_obey_a_host() -> None:
 
 def test_a_changed_key_is_told_with_both_fingerprints_and_nothing_is_sent(sshd: Sshd) -> None:
     sshd.know("other")
-    with pytest.raises(ShellError) as refused:
+    with pytest.raises(ShellError) as error:
         SshShell(sshd.machine()).run(["true"])
 
     for key in ("host", "other"):
         fingerprint = run("ssh-keygen", "-lf", str(sshd.folder / f"{key}.pub")).stdout.split()[1]
-        assert fingerprint in str(refused.value)
+        assert fingerprint in str(error.value)
     assert sshd.logins() == 0
 
 
@@ -349,7 +349,7 @@ def test_no_agent_is_forwarded_even_if_the_settings_say_so(
     assert "AWS_SECRET_ACCESS_KEY" not in variables
 
 
-def mutated(content: bytes, chance: random.Random) -> bytes:
+def mutate(content: bytes, chance: random.Random) -> bytes:
     """Change bytes, mostly of headers, cut the end, or put something in between."""
     data = bytearray(content)
     for _ in range(chance.choice((1, 1, 2, 5, 20))):
@@ -374,15 +374,15 @@ def test_a_damaged_archive_is_an_archive_or_one_error(tmp_path: Path) -> None:
     writer = ChunkWriter(archive.write, 700)
     transfer.pack(source, writer)
     writer.flush()
-    chance, refused = random.Random(41), 0
+    chance, count = random.Random(41), 0
     for number in range(2000 if LONG else 400):
-        stream = io.BytesIO(mutated(archive.getvalue(), chance))
+        stream = io.BytesIO(mutate(archive.getvalue(), chance))
         reader = StreamReader(partial(stream.read, 700))
         try:
             transfer.unpack(reader, tmp_path / "in" / str(number))
         except tarfile.TarError:
-            refused += 1
+            count += 1
 
-    assert refused > 100
+    assert count > 100
     assert {path.name for path in tmp_path.iterdir()} <= {"source", "in", "work"}
     assert not any(path.is_symlink() for path in (tmp_path / "in").rglob("*"))

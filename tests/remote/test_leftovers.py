@@ -29,7 +29,7 @@ STARTS = {  # each a sleep of its own length
 }
 
 
-def running(line: str) -> list[int]:
+def pids_of(line: str) -> list[int]:
     return processes(line.replace(" ", "\0"))
 
 
@@ -49,15 +49,15 @@ def test_what_a_killed_controller_started_is_ended_and_named(
     hosts: str, script: str, line: str
 ) -> None:
     with Background("run", hosts, "--on", "0", "--", "sh", "-c", script) as background:
-        [pid] = until(lambda: running(line), "it runs")
+        [pid] = until(lambda: pids_of(line), "it runs")
         background.process.kill()
         background.process.wait()
-    assert running(line) == [pid]
+    assert pids_of(line) == [pid]
 
     output = command("down", hosts).stdout
     assert f"0.mpi.stays: {pid} {line}\n" in output
     assert "0 left" in output
-    assert running(line) == []
+    assert pids_of(line) == []
 
 
 def test_what_the_ranks_of_a_job_left_is_ended_and_what_others_run_is_not() -> None:
@@ -66,12 +66,12 @@ def test_what_the_ranks_of_a_job_left_is_ended_and_what_others_run_is_not() -> N
     with cluster.launch("other", hosts=1) as other, cluster.launch("stays", hosts=2) as stays:
         other.run(["sh", "-c", "setsid sleep 9878 > /dev/null 2>&1 < /dev/null &"])
         stays.bench("program", command=script)
-        assert len(running("sleep 9876")) == 2
+        assert len(pids_of("sleep 9876")) == 2
         stays.down()
-        assert running("sleep 9876") == []
+        assert pids_of("sleep 9876") == []
         assert len(stays.leftovers["0.mpi.stays"].ended) == 2
-        assert len(running("sleep 9878")) == 1
-    assert running("sleep 9878") == []
+        assert len(pids_of("sleep 9878")) == 1
+    assert pids_of("sleep 9878") == []
 
 
 def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: str) -> None:
@@ -82,11 +82,11 @@ def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: 
     daemon = "setsid sleep 9880 > /dev/null 2>&1 < /dev/null &"
     subprocess.run(["tmux", "new-session", "-d", "-s", "other", f"{daemon} sleep 9881"], check=True)
     lines = ["sleep 9879", "sleep 9880", "sleep 9881"]
-    pids = [until(partial(running, line), line)[0] for line in lines]
+    pids = [until(partial(pids_of, line), line)[0] for line in lines]
 
     output = command("down", hosts).stdout
     for pid, line in zip(pids, lines, strict=True):
-        assert running(line) == [pid]
+        assert pids_of(line) == [pid]
         assert f"on 0.mpi.stays: {pid} {line}\n" in output
         os.kill(pid, signal.SIGKILL)
     assert "0 left" not in output
@@ -104,7 +104,7 @@ def test_any_bytes_of_a_command_line_are_shown(home: Path) -> None:
     """A shell's echo makes a NUL byte of backslash and 0, and grep prints no line beside one."""
     words = [b"sh", b"-c", b"sleep 9883; : '\\0' \xff"]
     process = subprocess.Popen(words, env={**os.environ, MARK: ".cluster-any"})
-    until(lambda: running("sleep 9883"), "it runs")
+    until(lambda: pids_of("sleep 9883"), "it runs")
     lines = end_leftovers(LocalShell(), ".cluster-any").ended
     process.wait()
     assert sorted(line.partition(" ")[2] for line in lines) == [
@@ -118,7 +118,7 @@ def test_a_process_of_another_user_is_not_ended() -> None:
     words = ["env", f"{MARK}=.cluster-stays", "sleep", "9882"]
     process = subprocess.Popen(words, user="nobody", group="nogroup")
     try:
-        until(lambda: running("sleep 9882"), "it runs")
+        until(lambda: pids_of("sleep 9882"), "it runs")
         assert end_leftovers(LocalShell(), ".cluster-stays") == Leftovers()
         assert process.poll() is None
     finally:

@@ -66,9 +66,9 @@ def test_one_failure_is_itself_and_several_stay_together(snapshot: Snapshot) -> 
 
     with pytest.raises(ShellError, match="bad"):
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
-    with snapshot.raises(HostErrors) as failed:
+    with snapshot.raises(HostErrors) as group:
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell(), worse=LocalShell()), fail)
-    assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
+    assert [str(error) for error in group.value.exceptions] == ["bad broke.", "worse broke."]
 
 
 def test_what_one_gives_the_failure_of_another_does_not_take(snapshot: Snapshot) -> None:
@@ -109,11 +109,11 @@ def test_what_waiting_does_not_help_is_not_waited_for() -> None:
     """The other host would be tried for an hour."""
     wrong = Unreachable("The key has changed.", state="host key")
     shells = hosts(booting=Slow(attempts=-1), wrong=Slow(attempts=1, error=wrong))
-    with pytest.raises(HostErrors) as failed:
+    with pytest.raises(HostErrors) as group:
         parallel.connect_all(shells, 3600.0)
 
-    assert {type(error) for error in failed.value.exceptions} == {Timeout, Unreachable}
-    assert all(isinstance(error, ClusterError) for error in failed.value.exceptions)
+    assert {type(error) for error in group.value.exceptions} == {Timeout, Unreachable}
+    assert all(isinstance(error, ClusterError) for error in group.value.exceptions)
 
 
 def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> None:
@@ -127,13 +127,13 @@ def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> N
             nobody=SshShell(sshd.machine(port=1)),
         )
         start = time.monotonic()
-        with pytest.raises(HostErrors) as failed:
+        with pytest.raises(HostErrors) as group:
             parallel.connect_all(shells, 3.0)
         took = time.monotonic() - start
 
     assert took < 6
-    messages = [str(error) for error in failed.value.exceptions]
-    assert "3 of 4" in failed.value.message
+    messages = [str(error) for error in group.value.exceptions]
+    assert "3 of 4" in group.value.message
     assert [line.split()[0] for line in messages] == ["mute", "garbage", "nobody"]
     assert "banner" in messages[0]
     assert "booting" in messages[2]
@@ -147,11 +147,11 @@ def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> Non
     for server in daemons:
         (server.folder / "known_hosts").write_text("")
     shells = {str(server.port): SshShell(server.machine()) for server in daemons}
-    with pytest.raises(HostErrors, match="3 of 3") as failed:
+    with pytest.raises(HostErrors, match="3 of 3") as group:
         parallel.connect_all(shells, 60.0)
 
-    assert [type(error) for error in failed.value.exceptions] == [Unreachable] * 3
-    assert len({str(error) for error in failed.value.exceptions}) == 3
+    assert [type(error) for error in group.value.exceptions] == [Unreachable] * 3
+    assert len({str(error) for error in group.value.exceptions}) == 3
 
 
 def test_states_are_told_as_they_come(sshd: Sshd) -> None:

@@ -26,7 +26,7 @@ def reader(data: bytes, at_once: int = 1000) -> StreamReader:
     return StreamReader(lambda: stream.read(at_once))
 
 
-def packed(*members: tarfile.TarInfo, data: bytes = b"") -> bytes:
+def pack(*members: tarfile.TarInfo, data: bytes = b"") -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for member in members:
@@ -46,21 +46,21 @@ def test_a_file_that_came_is_renamed_and_half_of_one_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool
 ) -> None:
     """Under its hidden name; of one that came there is nothing to remove."""
-    removed: list[str] = []
+    paths: list[str] = []
     unlink = pathlib.Path.unlink
 
-    def noted(path: Path) -> None:
-        removed.append(path.name)
+    def note(path: Path) -> None:
+        paths.append(path.name)
         unlink(path)
 
-    monkeypatch.setattr(pathlib.Path, "unlink", noted)
+    monkeypatch.setattr(pathlib.Path, "unlink", note)
     monkeypatch.setattr(transfer, "part_name", lambda: ".half")
     (to := tmp_path / "home").mkdir()
     with nullcontext() if whole else pytest.raises(tarfile.TarError):
         transfer.receive(reader(b"data"), to / "it", 0o644, 4 if whole else 5)
 
     assert [path.name for path in to.iterdir()] == (["it"] if whole else [])
-    assert removed == ([] if whole else [".half"])
+    assert paths == ([] if whole else [".half"])
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_an_inlet_is_read_forwards() -> None:
 )
 def test_what_a_host_must_not_make_us_write(tmp_path: Path, bad: tarfile.TarInfo, why: str) -> None:
     with pytest.raises(tarfile.TarError, match=why):
-        transfer.unpack(reader(packed(bad, data=b"x")), tmp_path / "a" / "home")
+        transfer.unpack(reader(pack(bad, data=b"x")), tmp_path / "a" / "home")
 
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
 
 
 def test_a_second_name_of_a_file_is_a_file(tmp_path: Path) -> None:
     link = member("second", tarfile.LNKTYPE, "./first")
-    transfer.unpack(reader(packed(member("first"), link, data=b"x")), tmp_path)
+    transfer.unpack(reader(pack(member("first"), link, data=b"x")), tmp_path)
 
     assert (tmp_path / "second").read_text() == "x"
     assert (tmp_path / "second").stat().st_nlink == 1
@@ -130,7 +130,7 @@ def test_an_archive_that_is_cut_off(tmp_path: Path, length: int) -> None:
     """The file that was being written does not appear; one of the same name stays as it was."""
     (tmp_path / "file").write_text("old")
     with pytest.raises(tarfile.TarError):
-        transfer.unpack(reader(packed(member("file"), data=b"x" * 2000)[:length]), tmp_path)
+        transfer.unpack(reader(pack(member("file"), data=b"x" * 2000)[:length]), tmp_path)
 
     assert (tmp_path / "file").read_text() == "old"
     assert [path.name for path in tmp_path.glob(".*")] == []
@@ -139,7 +139,7 @@ def test_an_archive_that_is_cut_off(tmp_path: Path, length: int) -> None:
 def test_two_hosts_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
     """As when the files of a job come home: each makes the folders that are not there yet."""
     names = [f"{number}/{number}" for number in range(300)]
-    archive = packed(*(member(name, tarfile.DIRTYPE) for name in names), member("file"), data=b"x")
+    archive = pack(*(member(name, tarfile.DIRTYPE) for name in names), member("file"), data=b"x")
     start = threading.Barrier(8)
 
     def come(_: int) -> None:
@@ -155,7 +155,7 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     file, content = tmp_path / "it", "a file"
     file.write_text(content)
     with pytest.raises(FileExistsError):
-        transfer.unpack(reader(packed(member("it", tarfile.DIRTYPE))), tmp_path)
+        transfer.unpack(reader(pack(member("it", tarfile.DIRTYPE))), tmp_path)
 
     assert file.read_text() == content
 
@@ -189,7 +189,7 @@ def test_a_script_that_gets_less_leaves_nothing(
     """The stream ends between two members, or in a file: both look like an end."""
     folder = tmp_path / "a folder"
     to = folder / "it's"
-    cut = packed(member("it"), data=b"12345")[:1024].decode()
+    cut = pack(member("it"), data=b"12345")[:1024].decode()
     result = run("sh", "-c", script(str(to)), input=cut, status=1)
 
     assert "whole" in result.stderr

@@ -60,8 +60,8 @@ def rows(path: Path) -> None:
 def within_memory(line: str) -> subprocess.CompletedProcess[str]:
     """Run a command that may not take more than `MEMORY`."""
     words = [sys.executable, COMMAND, *line.split()]
-    limited = ["sh", "-c", f'ulimit -v {MEMORY // 1024}; exec "$@"', "sh", *words]
-    return subprocess.run(limited, capture_output=True, text=True, timeout=300, check=False)
+    argv = ["sh", "-c", f'ulimit -v {MEMORY // 1024}; exec "$@"', "sh", *words]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
 
 
 def assert_refused(result: subprocess.CompletedProcess[str], word: str) -> None:

@@ -17,7 +17,7 @@ CXL, DISTANCES = TOOLS / "mlc.cxl.txt", TOOLS / "numactl.cxl.txt"
 RATES = {"PIX": 196.0, "NODE": 120.0, "SYS": 90.0}  # Gb/s
 
 
-def judged(tmp_path: Path, *files: Path, metric: PairMetric = "bandwidth") -> FleetVerdict:
+def judge(tmp_path: Path, *files: Path, metric: PairMetric = "bandwidth") -> FleetVerdict:
     options = PairLogOptions(metric=metric)
     return judge_fleet(import_pairs(list(map(str, files)), tmp_path / "runs", options))
 
@@ -37,7 +37,7 @@ def copy_with(tmp_path: Path, file: Path, **values: str) -> Path:
 @pytest.mark.parametrize(("metric", "usual"), [("bandwidth", "GB/s"), ("latency", "ns")])
 def test_far_memory_is_no_fault(tmp_path: Path, metric: PairMetric, usual: str) -> None:
     """Two sockets of two nodes each, and memory behind CXL: distances 10, 12, 32, 50 and 60."""
-    verdict = judged(tmp_path, CXL, DISTANCES, metric=metric)
+    verdict = judge(tmp_path, CXL, DISTANCES, metric=metric)
 
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
     assert "distance 32" in verdict.answer
@@ -48,7 +48,7 @@ def test_slow_memory_of_a_node_is_named(tmp_path: Path) -> None:
     """A node with half of its DIMMs: all nodes read its memory slowly, its cores read others'."""
     halves = {"v99833_3": "49833.3", "v101196_7": "51196.7", "v76935_0": "46935.0"}
     slow = copy_with(tmp_path, CXL, **halves, v76710_9="46710.9")
-    verdict = judged(tmp_path, slow, DISTANCES)
+    verdict = judge(tmp_path, slow, DISTANCES)
 
     assert [(finding.part, finding.kind) for finding in verdict.blamed] == [("numa:0", "BAD")]
     assert "memory" in verdict.blamed[0].evidence
@@ -57,13 +57,13 @@ def test_slow_memory_of_a_node_is_named(tmp_path: Path) -> None:
 
 def test_a_slow_link_between_two_good_nodes_is_named(tmp_path: Path) -> None:
     slow = copy_with(tmp_path, CXL, v77137_2="40000.0")
-    verdict = judged(tmp_path, slow, DISTANCES)
+    verdict = judge(tmp_path, slow, DISTANCES)
 
     assert [(fault.part, fault.kind) for fault in verdict.blamed] == [("pair:NUMA1-NUMA2", "LINK")]
 
 
 def test_without_distances_a_far_node_is_undecided(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, CXL)
+    verdict = judge(tmp_path, CXL)
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
     assert "numactl --hardware" in verdict.answer
@@ -73,9 +73,9 @@ def test_without_distances_a_far_node_is_undecided(tmp_path: Path) -> None:
 def test_two_sockets_are_compared_as_far_as_two_can_be(snapshot: Snapshot, tmp_path: Path) -> None:
     """Alike is HEALTHY; if they differ, nothing says which one is at fault."""
     two = TOOLS / "mlc.two_sockets.txt"
-    verdict = judged(tmp_path, copy_with(tmp_path, two, v50916_6="11091.6"))
+    verdict = judge(tmp_path, copy_with(tmp_path, two, v50916_6="11091.6"))
 
-    assert judged(tmp_path, two).verdict == "HEALTHY"
+    assert judge(tmp_path, two).verdict == "HEALTHY"
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
     snapshot(verdict.undecided[0])
 
@@ -85,20 +85,20 @@ def test_matrices_of_several_hosts_or_without_the_metric_are_refused(
 ) -> None:
     two = TOOLS / "mlc.two_sockets.txt"
     with snapshot.raises(SpecError):
-        judged(tmp_path, CXL, two)
+        judge(tmp_path, CXL, two)
     with snapshot.raises(SpecError):
-        judged(tmp_path, CXL, TOOLS / "p2p_matrix.full.txt")
+        judge(tmp_path, CXL, TOOLS / "p2p_matrix.full.txt")
     only = tmp_path / "latency.txt"
     only.write_text(two.read_text().partition("Measuring Memory")[0])
     with snapshot.raises(SpecError):
-        judged(tmp_path, only)
+        judge(tmp_path, only)
 
 
 def perftest(nic: str, rate: float, gpu: int | None = None) -> str:
     """Write what ib_write_bw prints, with the parts of its head that matter."""
-    picked = "" if gpu is None else f"initializing CUDA\nPicking device No. {gpu}\n"
+    line = "" if gpu is None else f"initializing CUDA\nPicking device No. {gpu}\n"
     return (
-        f"{picked}                    RDMA_Write BW Test\n"
+        f"{line}                    RDMA_Write BW Test\n"
         f" Dual-port       : OFF\t\tDevice         : {nic}\n"
         " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
         f" 65536      5000             {rate:.2f}             {rate:.2f}           0.747376\n"
@@ -135,10 +135,10 @@ def test_nics_and_gpus_are_compared_within_their_class(tmp_path: Path, slow: str
             share = 0.5 if slow in (f"GPU{gpu}", f"NIC{nic}") else 1.0
             tests.append(perftest(f"mlx5_{nic}", rate * share, gpu))
         (tmp_path / f"gpu{gpu}.log").write_text("".join(tests))
-    verdict = judged(tmp_path, *sorted(tmp_path.glob("gpu*")), topology(tmp_path))
+    verdict = judge(tmp_path, *sorted(tmp_path.glob("gpu*")), topology(tmp_path))
 
-    wanted = {"NIC2": ["nic:mlx5_2"], "GPU1": ["gpu:1"], "": []}[slow]
-    assert [finding.part for finding in verdict.blamed] == wanted, verdict
+    parts = {"NIC2": ["nic:mlx5_2"], "GPU1": ["gpu:1"], "": []}[slow]
+    assert [finding.part for finding in verdict.blamed] == parts, verdict
     assert verdict.verdict == ("FAULTY" if slow else "HEALTHY")
     assert verdict.tests == 16
 
@@ -150,7 +150,7 @@ def test_a_nic_is_blamed_from_the_second_low_test_on(tmp_path: Path, repeats: in
         for nic in range(4):
             text = perftest(f"mlx5_{nic}", 96.1 if nic == 3 else 196.5 - nic / 10)
             (tmp_path / f"to_node{node}.{nic}.log").write_text(text)
-    verdict = judged(tmp_path, *sorted(tmp_path.glob("to_*")), topology(tmp_path))
+    verdict = judge(tmp_path, *sorted(tmp_path.glob("to_*")), topology(tmp_path))
 
     blamed = [(finding.part, finding.kind) for finding in verdict.blamed]
     assert blamed == ([("nic:mlx5_3", "BAD")] if repeats > 1 else [])
@@ -161,7 +161,7 @@ def test_a_nic_whose_test_failed_is_listed(tmp_path: Path) -> None:
     for nic in range(3):
         (tmp_path / f"bw_mlx5_{nic}.log").write_text(perftest(f"mlx5_{nic}", 196.5))
     (tmp_path / "bw_mlx5_3.log").write_text("nothing was printed\n")
-    verdict = judged(tmp_path, *sorted(tmp_path.glob("bw_*")), topology(tmp_path))
+    verdict = judge(tmp_path, *sorted(tmp_path.glob("bw_*")), topology(tmp_path))
 
     assert verdict.verdict == "HEALTHY"
     assert [text.partition(":")[0] for text in verdict.missing] == ["mlx5_3"]
@@ -194,7 +194,7 @@ def gpus_of_nodes(tmp_path: Path, gpus: int, nodes: int = 2) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("slow", "wanted", "cause"),
+    ("slow", "parts", "cause"),
     [
         ("", [], ""),
         ("NUMA1", ["numa:1"], "its memory"),
@@ -203,7 +203,7 @@ def gpus_of_nodes(tmp_path: Path, gpus: int, nodes: int = 2) -> Path:
     ],
 )
 def test_copies_of_each_node_are_compared(
-    tmp_path: Path, slow: str, wanted: list[str], cause: str
+    tmp_path: Path, slow: str, parts: list[str], cause: str
 ) -> None:
     """Far memory is no fault; half the memory of a node, half a slot, and one slow way are.
 
@@ -214,9 +214,9 @@ def test_copies_of_each_node_are_compared(
         hit = [slow in (f"NUMA{node}", f"GPU{g}", f"NUMA{node}-GPU{g}") for g in range(8)]
         text = nvbandwidth(node, [r / 2 if h else r for r, h in zip(rates, hit, strict=True)])
         (tmp_path / f"run{node}.log").write_text(text * (2 if slow.startswith("GPU") else 1))
-    verdict = judged(tmp_path, *sorted(tmp_path.glob("run*")), gpus_of_nodes(tmp_path, 8))
+    verdict = judge(tmp_path, *sorted(tmp_path.glob("run*")), gpus_of_nodes(tmp_path, 8))
 
-    assert [finding.part for finding in verdict.blamed] == wanted
+    assert [finding.part for finding in verdict.blamed] == parts
     assert all(cause in finding.evidence for finding in verdict.blamed)
     assert verdict.verdict == ("FAULTY" if slow else "HEALTHY")
     assert "distance 10 55.00 GB/s" in verdict.answer
@@ -226,12 +226,12 @@ def test_two_nodes_with_a_gpu_each_are_alike(snapshot: Snapshot, tmp_path: Path)
     """Two GH200, as github.com published them in 2026; the log has both nodes one after another."""
     log = tmp_path / "both.log"
     log.write_text(nvbandwidth(0, [377.0, 133.2]) + nvbandwidth(1, [133.2, 380.0]))
-    verdict = judged(tmp_path, log, gpus_of_nodes(tmp_path, 2))
+    verdict = judge(tmp_path, log, gpus_of_nodes(tmp_path, 2))
 
     assert (verdict.verdict, verdict.tests) == ("HEALTHY", 4)
     snapshot(verdict.assumptions[0])
-    without = judged(tmp_path, log)
-    assert (without.verdict, without.blamed) == ("UNDECIDED", ())
+    other = judge(tmp_path, log)
+    assert (other.verdict, other.blamed) == ("UNDECIDED", ())
 
 
 def test_the_name_of_a_log_may_have_the_node_and_several_tests_are_asked_for(
@@ -245,9 +245,9 @@ def test_the_name_of_a_log_may_have_the_node_and_several_tests_are_asked_for(
         (tmp_path / f"d2h{node}.log").write_text(back)
     logs = sorted(tmp_path.glob("*.log"))
 
-    assert judged(tmp_path, *sorted(tmp_path.glob("h2d*")), gpus_of_nodes(tmp_path, 2)).tests == 4
+    assert judge(tmp_path, *sorted(tmp_path.glob("h2d*")), gpus_of_nodes(tmp_path, 2)).tests == 4
     with snapshot.raises(SpecError):
-        judged(tmp_path, *logs)
+        judge(tmp_path, *logs)
 
 
 def test_each_kind_that_logs_are_read_for_has_words() -> None:

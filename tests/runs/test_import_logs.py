@@ -20,7 +20,7 @@ def cluster(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
     return command("import", *words, status=None, text=text)
 
 
-def imported(*words: str, text: str = "") -> Any:
+def import_json(*words: str, text: str = "") -> Any:
     return json.loads(cluster(*words, "--json", text=text).stdout)
 
 
@@ -74,7 +74,7 @@ def test_a_log_that_records_a_failure_is_a_failed_run(snapshot: Snapshot) -> Non
 
 
 def test_pasted_text_and_json() -> None:
-    answer = imported("-", text=(LOGS / "nccl_log.two_nodes.txt").read_text())
+    answer = import_json("-", text=(LOGS / "nccl_log.two_nodes.txt").read_text())
 
     (result,) = answer["readings"][0]["results"]
     assert answer["status"] == "done"
@@ -83,7 +83,7 @@ def test_pasted_text_and_json() -> None:
 
 
 def test_the_answer_has_no_line_per_value() -> None:
-    answer = imported(str(LOGS / "osu.latency.txt"))
+    answer = import_json(str(LOGS / "osu.latency.txt"))
     (result,) = answer["readings"][0]["results"]
     lines = (Path(answer["run"]) / "measurements.jsonl").read_text().splitlines()
 
@@ -93,7 +93,7 @@ def test_the_answer_has_no_line_per_value() -> None:
 
 
 def test_what_was_not_understood_is_counted_and_shown(snapshot: Snapshot) -> None:
-    answer = imported("-", text="hello\n" + (LOGS / "osu.latency.txt").read_text() + "bye\n")
+    answer = import_json("-", text="hello\n" + (LOGS / "osu.latency.txt").read_text() + "bye\n")
 
     assert answer["readings"][0]["unread"] == 2
     snapshot(answer["notes"][-1])
@@ -108,7 +108,7 @@ def test_a_format_can_be_forced_and_must_exist(snapshot: Snapshot) -> None:
 
     snapshot(wrong.stderr)
     snapshot(unknown.stderr)
-    assert imported("-", "--log-format", "osu", text=text)["status"] == "done"
+    assert import_json("-", "--log-format", "osu", text=text)["status"] == "done"
 
 
 def test_nothing_readable_leaves_no_run(snapshot: Snapshot, tmp_path: Path) -> None:
@@ -127,11 +127,11 @@ def test_a_log_in_gzip_is_unpacked(tmp_path: Path) -> None:
     log = tmp_path / "iperf.log.gz"
     log.write_bytes(gzip.compress((LOGS / "iperf3.text.txt").read_bytes()))
     plain = import_logs([str(LOGS / "iperf3.text.txt")], tmp_path / "a").results
-    packed = import_logs([str(log)], tmp_path / "b")
+    copy = import_logs([str(log)], tmp_path / "b")
 
-    assert packed.results == plain
+    assert copy.results == plain
     assert (
-        b"Connecting to host" in (packed.folder / "raw" / "iperf.log.gz").read_bytes()
+        b"Connecting to host" in (copy.folder / "raw" / "iperf.log.gz").read_bytes()
     )  # readable text
 
     log.write_bytes(log.read_bytes()[:40] + b"damaged" * 20)

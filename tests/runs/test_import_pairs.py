@@ -24,7 +24,7 @@ OSU = (
 )
 
 
-def judged(tmp_path: Path, *files: Path | str, **options: Any) -> FleetVerdict:
+def judge(tmp_path: Path, *files: Path | str, **options: Any) -> FleetVerdict:
     words = [str(file) for file in files]
     return judge_fleet(import_pairs(words, tmp_path / "runs", PairLogOptions(**options)))
 
@@ -47,7 +47,7 @@ def test_a_log_that_ends_early_is_a_pair_without_a_value(
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
     for log in logs.iterdir():
         log.write_text(log.read_text().replace("4194304 24000.00", "4194304 25000.00"))
-    verdict = judged(tmp_path, logs)
+    verdict = judge(tmp_path, logs)
 
     assert (verdict.verdict, verdict.tests, verdict.reference) == ("HEALTHY", 14, 25e9)
     snapshot(verdict.missing)
@@ -57,13 +57,13 @@ def test_two_groups_that_share_links_are_no_fault_of_a_host(
     snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """A4: alltoall between 17 hosts of 8 H100: 23 GB/s within two groups, 11 to 17 between them."""
-    verdict = judged(tmp_path, LOGS / "alltoall_g8.csv")
-    (shared,) = verdict.observations
+    verdict = judge(tmp_path, LOGS / "alltoall_g8.csv")
+    (finding,) = verdict.observations
     assert verdict.blamed == ()
 
     assert (verdict.verdict, verdict.tests, verdict.failed) == ("HEALTHY", 131, 5)
-    assert (shared.part, shared.kind) == ("fabric", "SHARED")
-    snapshot(shared.evidence)
+    assert (finding.part, finding.kind) == ("fabric", "SHARED")
+    snapshot(finding.evidence)
     snapshot(verdict.missing)
     assert verdict.undecided == ()
 
@@ -72,7 +72,7 @@ def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(
     snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """A4: with one GPU of each of 17 hosts, eight of 130 pairs are slow; each has good ones."""
-    verdict = judged(tmp_path, LOGS / "alltoall_g1.csv")
+    verdict = judge(tmp_path, LOGS / "alltoall_g1.csv")
     (pairs,) = verdict.observations
     assert verdict.blamed == ()
 
@@ -83,7 +83,7 @@ def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(
 
 def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> None:
     """A4: 25.6 GB/s within groups of five and three hosts, 22.1 GB/s between them."""
-    verdict = judged(tmp_path, LOGS / "alltoall_g1_eight.csv")
+    verdict = judge(tmp_path, LOGS / "alltoall_g1_eight.csv")
 
     assert (verdict.verdict, verdict.undecided) == ("HEALTHY", ())
     assert [(item.part, item.kind) for item in verdict.observations] == [("fabric", "SHARED")]
@@ -91,18 +91,18 @@ def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> Non
 
 
 def test_a_log_without_the_metric_is_left_out(tmp_path: Path, snapshot: Snapshot) -> None:
-    verdict = judged(tmp_path, LOGS / "cyclecloud32.out", TOOLS / "mpip.fft.txt")
+    verdict = judge(tmp_path, LOGS / "cyclecloud32.out", TOOLS / "mpip.fft.txt")
 
     assert verdict.tests == 28
     with snapshot.raises(SpecError):
-        judged(tmp_path, TOOLS / "mpip.fft.txt")
+        judge(tmp_path, TOOLS / "mpip.fft.txt")
 
 
 def test_send_and_receive_between_the_same_hosts_has_no_finding(
     snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """A4: one pair has no row, and those of the first six were not kept."""
-    verdict = judged(tmp_path, LOGS / "sendrecv_g8.csv")
+    verdict = judge(tmp_path, LOGS / "sendrecv_g8.csv")
 
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
     assert verdict.failed == 136 - 125
@@ -111,7 +111,7 @@ def test_send_and_receive_between_the_same_hosts_has_no_finding(
 
 def test_infiniband_hosts_of_a_cloud_are_healthy(tmp_path: Path) -> None:
     """A4: CycleCloud, one file with all pairs, bandwidth and latency."""
-    verdict = judged(tmp_path, LOGS / "cyclecloud32.out")
+    verdict = judge(tmp_path, LOGS / "cyclecloud32.out")
 
     assert (verdict.verdict, verdict.blamed, verdict.tests) == ("HEALTHY", (), 28)
     assert verdict.reference == pytest.approx(24.67e9, rel=1e-3)
@@ -120,7 +120,7 @@ def test_infiniband_hosts_of_a_cloud_are_healthy(tmp_path: Path) -> None:
 
 def test_a_few_low_pairs_blame_nobody(snapshot: Snapshot, tmp_path: Path) -> None:
     """A4: AKS, where some tests ran while others did; the hosts are in Flux' job specification."""
-    verdict = judged(tmp_path, LOGS / "aks32")
+    verdict = judge(tmp_path, LOGS / "aks32")
 
     assert verdict.verdict == "UNDECIDED"
     assert [finding for finding in verdict.blamed if finding.part.startswith("host")] == []
@@ -128,7 +128,7 @@ def test_a_few_low_pairs_blame_nobody(snapshot: Snapshot, tmp_path: Path) -> Non
     snapshot(verdict.undecided)
 
 
-def placed(tmp_path: Path, file: str) -> tuple[list[int], str, float | None]:
+def place(tmp_path: Path, file: str) -> tuple[list[int], str, float | None]:
     options = PairLogOptions(metric="latency")
     placement = judge_placement(import_pairs([str(LOGS / file)], tmp_path, options))
     sizes = sorted((placement.groups.count(g) for g in set(placement.groups)), reverse=True)
@@ -164,33 +164,33 @@ REFUSED = {
 def test_latencies_of_logs_show_the_placement(tmp_path: Path, file: str) -> None:
     """E1: eight hosts, all pairs; "noefa": 41 of the pairs of 22 hosts; gce128: 15 of 28 pairs."""
     sizes, gap, chance = PLACED[file]
-    groups, answer, measured = placed(tmp_path, file)
+    groups, answer, value = place(tmp_path, file)
 
     assert groups == sizes
-    assert measured == pytest.approx(gap, abs=5e-4)
+    assert value == pytest.approx(gap, abs=5e-4)
     assert chance in answer
 
 
 def test_hosts_that_may_belong_to_a_group_are_counted(snapshot: Snapshot, tmp_path: Path) -> None:
     """E1: 13 of 15 hosts were tested with one host only; the other two with both groups."""
-    snapshot(placed(tmp_path, "eks32_noefa.csv")[1])
-    assert "single hosts" not in placed(tmp_path / "whole", "gce128.csv")[1]
+    snapshot(place(tmp_path, "eks32_noefa.csv")[1])
+    assert "single hosts" not in place(tmp_path / "whole", "gce128.csv")[1]
 
 
 @pytest.mark.parametrize("file", REFUSED)
 def test_latencies_without_structure_are_refused(tmp_path: Path, file: str) -> None:
     """E1: each with the condition that fails; of gce32 and gce256, 8 of 28 pairs are known."""
     gap, reason = REFUSED[file]
-    groups, answer, measured = placed(tmp_path, file)
+    groups, answer, value = place(tmp_path, file)
 
     assert not groups
-    assert measured == pytest.approx(gap, abs=5e-4)
+    assert value == pytest.approx(gap, abs=5e-4)
     assert answer.startswith(f"No structure seen: {reason}")
 
 
 @pytest.mark.parametrize("file", sorted({*PLACED, *REFUSED} - {"gce128.csv", "gce256.csv"}))
 def test_distance_is_no_fault(tmp_path: Path, file: str) -> None:
-    verdict = judged(tmp_path, LOGS / file, metric="latency")
+    verdict = judge(tmp_path, LOGS / file, metric="latency")
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
 
 
@@ -202,19 +202,19 @@ def test_a_host_that_is_far_from_all_others_is_undecided(
         for a, b in combinations(range(9), 2)
     ]
     (tmp_path / "far.csv").write_text("host_a,host_b,us\n" + "\n".join(lines))
-    verdict = judged(tmp_path, tmp_path / "far.csv", metric="latency")
+    verdict = judge(tmp_path, tmp_path / "far.csv", metric="latency")
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
     snapshot(verdict.undecided[0])
-    (undecided,) = judged(tmp_path, LOGS / "gce128.csv", metric="latency").undecided
+    (undecided,) = judge(tmp_path, LOGS / "gce128.csv", metric="latency").undecided
     assert undecided.startswith("host:2 (flux-078): ")
 
 
 @pytest.mark.parametrize("series", ["alltoall", "sendrecv"])
 def test_one_of_several_tests_is_judged(tmp_path: Path, series: str, snapshot: Snapshot) -> None:
     with snapshot.raises(SpecError):
-        judged(tmp_path, LOGS / "nccl" / "nccl_N2_G1_cnode2-004_cnode2-009.log")
-    verdict = judged(tmp_path, LOGS / "nccl", series=series)
+        judge(tmp_path, LOGS / "nccl" / "nccl_N2_G1_cnode2-004_cnode2-009.log")
+    verdict = judge(tmp_path, LOGS / "nccl", series=series)
 
     snapshot(verdict.answer)
 
@@ -224,7 +224,7 @@ def test_a_failed_test_before_another_has_its_own_reason(
 ) -> None:
     """Both tests of the log failed before their first row; the second is no part of the first."""
     file = LOGS / "nccl" / "nccl_N2_G8_cnode2-002_cnode2-008.log"
-    verdict = judged(tmp_path, file)
+    verdict = judge(tmp_path, file)
 
     assert len(verdict.missing) == 2
     snapshot(verdict.missing[0])
@@ -239,7 +239,7 @@ def test_planted_hosts_are_named(
     for a, b in combinations(range(1, 9), 2):
         rate = 24000 * (share if a in bad or b in bad else 1)
         (logs / f"bw_n{a}_n{b}.log").write_text(OSU.format(rate - a - b))
-    verdict = judged(tmp_path, logs)
+    verdict = judge(tmp_path, logs)
     names = {(finding.name, finding.kind, finding.direction) for finding in verdict.blamed}
 
     assert verdict.verdict == "FAULTY"
@@ -262,14 +262,14 @@ def test_a_matrix_with_both_directions_names_the_direction(tmp_path: Path) -> No
         f"START mpiGraph v1.5\nMsgSize\t65536\n\nSend max\t1\n\nSend\t{header}\t\n{table}\n\n"
         f"Recv\t{header}\t\nn0:0 from\t0.000\t1.0\t\n"
     )
-    verdict = judged(tmp_path, tmp_path / "mpigraph.out")
+    verdict = judge(tmp_path, tmp_path / "mpigraph.out")
 
     assert verdict.reference == pytest.approx(11005 * 2**20, rel=1e-3)
     assert [(b.part, b.direction) for b in verdict.blamed] == [("host:3", "rx")]
 
 
 def test_a_slow_fleet_is_low_against_its_limit(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, folder(tmp_path, rate=10.0), limit=125e6)
+    verdict = judge(tmp_path, folder(tmp_path, rate=10.0), limit=125e6)
 
     assert verdict.verdict == "LOW"
     assert not any("limit" in text for text in verdict.assumptions)
@@ -305,7 +305,7 @@ def test_a_pair_without_a_believable_value_is_missing(
 ) -> None:
     logs = folder(tmp_path)
     (logs / "bw_n2_n3.log").write_text(text)
-    verdict = judged(tmp_path, logs)
+    verdict = judge(tmp_path, logs)
 
     assert verdict.missing == (f"n2 and n3: {reason}",)
     assert (verdict.verdict, verdict.blamed) == ("HEALTHY", ())
@@ -315,7 +315,7 @@ def test_all_pairs_failed(snapshot: Snapshot, tmp_path: Path) -> None:
     logs = folder(tmp_path)
     for file in logs.iterdir():
         file.write_text("connection refused\n")
-    verdict = judged(tmp_path, logs)
+    verdict = judge(tmp_path, logs)
 
     snapshot(verdict.answer)
     assert {finding.kind for finding in verdict.observations} == {"UNTESTED"}
@@ -323,7 +323,7 @@ def test_all_pairs_failed(snapshot: Snapshot, tmp_path: Path) -> None:
 
 
 def test_two_hosts_cannot_be_compared(snapshot: Snapshot, tmp_path: Path) -> None:
-    snapshot(judged(tmp_path, folder(tmp_path, 2)).answer)
+    snapshot(judge(tmp_path, folder(tmp_path, 2)).answer)
 
 
 MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
@@ -350,13 +350,13 @@ MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
 def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "table.csv").write_text(text)
     with pytest.raises((ParseError, SpecError), match=message.replace("(", r"\(")):
-        judged(tmp_path, tmp_path / "table.csv")
+        judge(tmp_path, tmp_path / "table.csv")
     assert not list((tmp_path / "runs").glob("*/*"))
 
 
 def test_a_matrix_may_have_holes(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(MATRIX.format("nan"))
-    verdict = judged(tmp_path, tmp_path / "table.csv")
+    verdict = judge(tmp_path, tmp_path / "table.csv")
 
     assert [re.findall(r"\w+", pair)[:3] for pair in verdict.missing] == [
         ["b", "and", "c"],
@@ -373,7 +373,7 @@ def test_groups_with_unknown_or_repeated_hosts_are_refused(
     tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(SpecError, match=message):
-        judged(tmp_path, folder(tmp_path), grouping=lambda machines: read_groups(text, machines))
+        judge(tmp_path, folder(tmp_path), grouping=lambda machines: read_groups(text, machines))
 
 
 def test_hosts_in_names_that_have_several_meanings_are_asked_for(
@@ -383,12 +383,12 @@ def test_hosts_in_names_that_have_several_meanings_are_asked_for(
     for file in sorted(logs.iterdir()):
         file.rename(file.with_name(file.name.replace("bw_n1_n2", "alpha-beta")))
     with snapshot.raises(SpecError):
-        judged(tmp_path, logs)
+        judge(tmp_path, logs)
     with snapshot.raises(SpecError):
-        judged(tmp_path, logs, pattern="bw_{a}.log")
+        judge(tmp_path, logs, pattern="bw_{a}.log")
     (logs / "alpha-beta.log").rename(logs / "bw_alpha_beta.log")
 
-    assert judged(tmp_path, logs, pattern="bw_{a}_{b}.log").tests == 3
+    assert judge(tmp_path, logs, pattern="bw_{a}_{b}.log").tests == 3
 
 
 @pytest.mark.parametrize("metric", ["bandwidth", "latency"])
@@ -396,9 +396,9 @@ def test_a_pattern_and_a_folder_name_files(
     tmp_path: Path, metric: PairMetric, snapshot: Snapshot
 ) -> None:
     words = f"{LOGS}/*cloud32.out"
-    assert judged(tmp_path, words, metric=metric).tests == 28
+    assert judge(tmp_path, words, metric=metric).tests == 28
     with snapshot.raises(SpecError):
-        judged(tmp_path, f"{tmp_path}/*.none")
+        judge(tmp_path, f"{tmp_path}/*.none")
 
 
 def topology(tmp_path: Path, far: str) -> Path:
@@ -420,7 +420,7 @@ def test_a_gpu_is_compared_within_its_class(
     tmp_path: Path, far: str, word: str, blamed: list[tuple[str, str]]
 ) -> None:
     """A real matrix, in which GPU3 gives 51 GB/s and the others 56: is it on another socket?"""
-    verdict = judged(tmp_path, LOGS / "turin_6gpu.txt", topology(tmp_path, far))
+    verdict = judge(tmp_path, LOGS / "turin_6gpu.txt", topology(tmp_path, far))
 
     assert verdict.verdict == word
     assert [(finding.part, finding.kind) for finding in verdict.blamed] == blamed
@@ -429,12 +429,12 @@ def test_a_gpu_is_compared_within_its_class(
 def test_a_gpu_matrix_without_its_topology_blames_nobody(
     tmp_path: Path, snapshot: Snapshot
 ) -> None:
-    verdict = judged(tmp_path, LOGS / "turin_6gpu.txt")
+    verdict = judge(tmp_path, LOGS / "turin_6gpu.txt")
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
     assert verdict.undecided[0].startswith("gpu:3: ")
     with snapshot.raises(SpecError):
-        judged(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")
+        judge(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")
 
 
 def test_a_host_with_two_names_is_one(snapshot: Snapshot, tmp_path: Path) -> None:

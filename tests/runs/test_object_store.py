@@ -24,10 +24,10 @@ PLACE = "s3://experiments/ruler"
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     moto = pytest.importorskip("moto.server", reason="flask is missing, which moto serves with")
-    served = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    served.start()
-    yield "http://{}:{}".format(*served.get_host_and_port())
-    served.stop()
+    moto_server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto_server.start()
+    yield "http://{}:{}".format(*moto_server.get_host_and_port())
+    moto_server.stop()
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Pat
     assert keys[f"ruler/one/{first.name}/run.json"] == (first / store.RECORD).read_bytes()
     assert keys[f"ruler/one/{first.name}/raw/stdout"] == b"Process 1 transferred 100 MB\n"
     assert f"ruler/two/{second.name}/measurements.jsonl" in keys
-    listed = answer("runs", "--from", PLACE)
-    assert [row["run"] for row in listed] == [
+    rows = answer("runs", "--from", PLACE)
+    assert [row["run"] for row in rows] == [
         f"{PLACE}/one/{first.name}",
         f"{PLACE}/two/{second.name}",
     ]
-    assert listed[0]["description"] == "as it is"
+    assert rows[0]["description"] == "as it is"
     assert f"one/{first.name}" in command("runs", "--from", PLACE).stdout
     table = command("runs", "--from", PLACE, "--markdown").stdout
     assert f"{PLACE}/one/{first.name} |" in table
@@ -74,9 +74,9 @@ def test_pushing_again_changes_nothing_and_never_replaces_another_run(
 ) -> None:
     folder = saved("one")
     command("more", "push", PLACE, "one")
-    when = {item.key: item.last_modified for item in bucket.objects.all()}
+    times = {item.key: item.last_modified for item in bucket.objects.all()}
     command("more", "push", PLACE, "one")
-    assert {item.key: item.last_modified for item in bucket.objects.all()} == when
+    assert {item.key: item.last_modified for item in bucket.objects.all()} == times
 
     fields = json.loads((folder / store.RECORD).read_text())
     (folder / store.RECORD).write_text(json.dumps({**fields, "reason": "another"}))
@@ -197,6 +197,6 @@ def test_without_the_libraries_the_message_says_what_to_install(
 
 
 def test_nothing_is_loaded_for_stores_unless_there_is_one() -> None:
-    loaded = "bool({'fsspec', 'obstore'} & {*sys.modules})"
-    line = f"import sys, cluster, cluster.cli.command_line; sys.exit({loaded})"
+    expression = "bool({'fsspec', 'obstore'} & {*sys.modules})"
+    line = f"import sys, cluster, cluster.cli.command_line; sys.exit({expression})"
     subprocess.run([sys.executable, "-c", line], check=True)

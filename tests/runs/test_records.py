@@ -124,12 +124,12 @@ def test_a_write_that_fails_leaves_the_old_record(
 
 def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
     """A record of 1 MB is rewritten again and again, while it is read."""
-    big = record(notes=("x" * 1_000_000,))
+    long_record = record(notes=("x" * 1_000_000,))
     end = threading.Event()
 
     def rewrite() -> None:
         for status in ("running", "done") * 10:
-            store.write(folder, msgspec.structs.replace(big, status=status))
+            store.write(folder, msgspec.structs.replace(long_record, status=status))
         end.set()
 
     with ThreadPoolExecutor(1) as pool:

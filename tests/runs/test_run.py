@@ -101,15 +101,15 @@ def test_a_run_is_loaded_by_any_of_its_names(snapshot: Snapshot, tmp_path: Path)
 def test_groups_of_runs_are_compared() -> None:
     base = [saved("a", 1 + 0.001 * k, 1e9 + k) for k in range(5)]
     other = [saved("b", 2 + 0.001 * k, 1e9 + 0.5 + k) for k in range(5)]
-    compared = cluster.compare(base, [cluster.load(folder) for folder in other])
+    comparison = cluster.compare(base, [cluster.load(folder) for folder in other])
 
-    assert repr(compared).startswith("<RunComparison b/")
-    assert {cell.verdict for cell in compared.cells} == {"slower"}
-    assert set(compared.to_dict()["verdict"]) == {"slower"}
-    assert compared.to_pandas()["ratio"].max() == pytest.approx(2.0, rel=0.01)
-    assert compared.to_polars().height == 16
-    assert "slower" in str(compared)
-    assert "<table" in compared._repr_html_()
+    assert repr(comparison).startswith("<RunComparison b/")
+    assert {cell.verdict for cell in comparison.cells} == {"slower"}
+    assert set(comparison.to_dict()["verdict"]) == {"slower"}
+    assert comparison.to_pandas()["ratio"].max() == pytest.approx(2.0, rel=0.01)
+    assert comparison.to_polars().height == 16
+    assert "slower" in str(comparison)
+    assert "<table" in comparison._repr_html_()
 
 
 def test_pictures_and_pages_are_written_where_they_are_wanted(

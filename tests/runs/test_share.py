@@ -41,7 +41,7 @@ PLANTED = (
 )
 
 
-def filled(kind: inspect.Type, text: str) -> Any:
+def fill(kind: inspect.Type, text: str) -> Any:
     """Return a value of a type as JSON has it, with a text in every field that takes one."""
     plain = {inspect.StrType: text, inspect.BoolType: True, inspect.IntType: 3}
     plain |= {inspect.FloatType: 100.0, inspect.RawType: {"sizes": [8], text: [text]}}
@@ -49,27 +49,27 @@ def filled(kind: inspect.Type, text: str) -> Any:
         kind = next((t for t in kind.types if isinstance(t, inspect.StrType)), kind.types[-1])
     if isinstance(kind, inspect.StructType):
         tag = {str(kind.tag_field): kind.tag} if kind.tag_field else {}
-        return {field.encode_name: filled(field.type, text) for field in kind.fields} | tag
+        return {field.encode_name: fill(field.type, text) for field in kind.fields} | tag
     if isinstance(kind, inspect.LiteralType):
         return kind.values[-1]
     if isinstance(kind, inspect.VarTupleType | inspect.CollectionType):
-        return [filled(kind.item_type, text)]
+        return [fill(kind.item_type, text)]
     if isinstance(kind, inspect.TupleType):
-        return [filled(item, text) for item in kind.item_types]
+        return [fill(item, text) for item in kind.item_types]
     if isinstance(kind, inspect.DictType):
-        return {filled(kind.key_type, text): filled(kind.value_type, text)}
+        return {fill(kind.key_type, text): fill(kind.value_type, text)}
     return plain.get(type(kind))
 
 
-def planted(folder: Path, text: str) -> Path:
+def plant(folder: Path, text: str) -> Path:
     """Write a run with a text in each of its fields, in its logs, and in the names of these."""
 
     def encode(kind: type, **fields: object) -> bytes:
-        return msgspec.json.encode({**filled(inspect.type_info(kind), text), **fields})
+        return msgspec.json.encode({**fill(inspect.type_info(kind), text), **fields})
 
     raw = folder / "raw"
     raw.mkdir(parents=True)
-    spec = filled(inspect.type_info(Record), text)["spec"]
+    spec = fill(inspect.type_info(Record), text)["spec"]
     spec |= {"name": "qvmine", "groups": {"qvgroup": spec["groups"][text]}}
     (folder / "run.json").write_bytes(encode(Record, version=1, spec=spec))
     (folder / "measurements.jsonl").write_bytes(encode(Measurement) + b"\n")
@@ -113,7 +113,7 @@ def test_no_byte_of_a_name_is_shared_wherever_it_was(
     text: str, around: str, tmp_path: Path
 ) -> None:
     """In every field of every value that a run may hold, also of those that come later."""
-    folder = planted(tmp_path / "old", around.format(text) if around else text)
+    folder = plant(tmp_path / "old", around.format(text) if around else text)
     shared_run = share.prepare(folder).run
     content = shared_file.encode(shared_run)
 
@@ -144,7 +144,7 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def shared(folder: Path, tmp_path: Path) -> Run:
+def share_run(folder: Path, tmp_path: Path) -> Run:
     path = tmp_path / "run.share.json"
     path.write_bytes(shared_file.encode(share.prepare(folder).run))
     return store.read(store.find(tmp_path, str(path)))
@@ -156,7 +156,7 @@ def test_a_shared_log_has_the_same_figures_and_verdicts(log: Path, tmp_path: Pat
         folder = import_logs([str(log)], tmp_path / "runs").folder
     except ClusterError:
         return  # pairs of logs, which are read by other commands
-    original, copy = store.read(folder), shared(folder, tmp_path)
+    original, copy = store.read(folder), share_run(folder, tmp_path)
 
     assert [m.values for m in copy.measurements] == [m.values for m in original.measurements]
     assert copy.judge().word == original.judge().word
@@ -170,7 +170,7 @@ def test_a_shared_log_has_the_same_figures_and_verdicts(log: Path, tmp_path: Pat
 
 
 def test_the_facts_that_explain_a_figure_stay(folder: Path, tmp_path: Path) -> None:
-    original, copy = store.read(folder), shared(folder, tmp_path)
+    original, copy = store.read(folder), share_run(folder, tmp_path)
     expected, facts = original.record.environment[0], copy.record.environment[0]
 
     for name in ("system", "kernel", "cpu", "mpi", "libraries", "cores", "memory"):
@@ -192,7 +192,7 @@ def test_addresses_of_a_network_stay_in_one(folder: Path, tmp_path: Path) -> Non
         for a, p in inputs
     ]
     (folder / "run.json").write_bytes(msgspec.json.encode(record))
-    environment = shared(folder, tmp_path).record.environment
+    environment = share_run(folder, tmp_path).record.environment
     networks = [facts.interfaces[0].network for facts in environment]
     addresses = {facts.interfaces[0].address for facts in environment}
 
@@ -214,7 +214,7 @@ def test_a_host_whose_name_is_also_a_word_is_replaced_and_the_run_is_read(
     (folder / "run.json").write_bytes(msgspec.json.encode(record))
     lines = (folder / "measurements.jsonl").read_text()
     (folder / "measurements.jsonl").write_text(lines.replace('"host":"vm"', f'"host":"{name}"'))
-    copy, original = shared(folder, tmp_path), store.read(folder)
+    copy, original = share_run(folder, tmp_path), store.read(folder)
     host = copy.record.machines[0].name
 
     assert host != name
@@ -290,11 +290,11 @@ def test_it_is_shared_verified_imported_and_judged_alone(
 
     snapshot(command("more", "verify", str(path)).stdout)
     assert answer("judge", str(path))["status"] == "done"
-    answered = answer("import", str(path), "--name", "theirs")
-    assert answered["status"] == "done"
-    assert len(answered["summaries"]) == 2
+    reply = answer("import", str(path), "--name", "theirs")
+    assert reply["status"] == "done"
+    assert len(reply["summaries"]) == 2
     again = answer("import", str(path), "--name", "theirs")
-    assert again["run"] == answered["run"]
+    assert again["run"] == reply["run"]
     path.write_bytes(path.read_bytes().replace(b"host1", b"host9", 1))
     assert "CHANGED" in command("more", "verify", str(path), status=1).stdout
 

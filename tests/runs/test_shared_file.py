@@ -48,7 +48,7 @@ def test_any_flipped_bit_of_any_byte_is_found(copy: SharedRun) -> None:
     assert unseen == []
 
 
-def rearranged(run_: SharedRun, chance: random.Random) -> SharedRun:
+def rearrange(run_: SharedRun, chance: random.Random) -> SharedRun:
     """Move, merge, split, rename, double or drop parts of a shared run, as a forger would."""
     parts = list(run_.parts)
     n, other = chance.sample(range(len(parts)), 2)
@@ -82,7 +82,7 @@ def test_of_a_thousand_rearrangements_none_is_whole(copy: SharedRun) -> None:
     for _ in range(tries(1000)):
         forged = copy
         for _ in range(chance.randint(1, 3)):
-            forged = rearranged(forged, chance)
+            forged = rearrange(forged, chance)
         if forged != copy:
             refused += 1
             with pytest.raises(SpecError, match="changed since it was written"):
@@ -146,9 +146,9 @@ def test_others_judge_compare_and_report_it_without_the_original(
     shutil.rmtree(tmp_path / "runs")
     monkeypatch.chdir(target)
 
-    judged = command("judge", "a.json").stdout
-    snapshot(judged)
-    assert "cluster-share-" not in judged  # a folder that is gone by now
+    answer = command("judge", "a.json").stdout
+    snapshot(answer)
+    assert "cluster-share-" not in answer  # a folder that is gone by now
     snapshot(command("compare", "a.json", "b.json").stdout)
     command("report", "a.json")
     assert "1.162" in (target / "report.html").read_text()
@@ -162,8 +162,8 @@ def test_a_full_disk_leaves_the_file_that_was_there(
     """A limit on the size of files stands for the disk: the kernel refuses to write, too."""
     path = tmp_path / "run.share.json"
     path.write_text("older")
-    limited = f"trap '' XFSZ; ulimit -f 1; exec {COMMAND} more share {folder} -o {path}"
-    message = run("sh", "-c", limited, status=2).stderr
+    script = f"trap '' XFSZ; ulimit -f 1; exec {COMMAND} more share {folder} -o {path}"
+    message = run("sh", "-c", script, status=2).stderr
 
     snapshot(message)
     assert path.read_text() == "older"

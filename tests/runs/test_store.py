@@ -47,14 +47,14 @@ def test_other_benchmarks_and_clusters_have_numbers_of_their_own(tmp_path: Path)
 
 
 def test_eight_threads_at_once_never_get_the_same_folder(tmp_path: Path) -> None:
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
     def five(_: int) -> list[Path]:
-        together.wait()
+        barrier.wait()
         return [store.create(tmp_path, "mine", "p2p", WHEN) for _ in range(5)]
 
     with ThreadPoolExecutor(8) as pool:
-        folders = [folder for got in pool.map(five, range(8)) for folder in got]
+        folders = [folder for batch in pool.map(five, range(8)) for folder in batch]
 
     assert {folder.name for folder in folders} == {STEM, *(f"{STEM}.{k}" for k in range(1, 40))}
     assert len(folders) == 40

@@ -103,11 +103,11 @@ def test_a_step_that_is_given_up_leaves_no_srun_there(snapshot: Snapshot, login:
             shell.run(["true"])
         errors.append(error.value)
 
-    running = threading.Thread(target=run)
-    running.start()
+    thread = threading.Thread(target=run)
+    thread.start()
     until(login.waits, "srun waits")
     shell.close()
-    running.join()
+    thread.join()
 
     snapshot(errors[0].what)
     until(lambda: not login.waits(), "srun has ended")

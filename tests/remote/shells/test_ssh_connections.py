@@ -22,9 +22,9 @@ from tests.snapshots import Snapshot
 
 def test_nobody_listens(sshd: Sshd) -> None:
     sshd.stop()
-    with pytest.raises(Unreachable) as refused:
+    with pytest.raises(Unreachable) as error:
         SshShell(sshd.machine()).run(["true"])
-    assert (refused.value.state, refused.value.transient) == ("refused", True)
+    assert (error.value.state, error.value.transient) == ("refused", True)
 
 
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n" * 200])
@@ -33,10 +33,10 @@ def test_somebody_listens_who_speaks_no_ssh(
 ) -> None:
     """A host that accepts, and says nothing or something else, is given up in time."""
     monkeypatch.setattr("cluster.remote.ssh.connection.CONNECT_TIMEOUT", 1.0)
-    with listener(says) as port, pytest.raises(Unreachable) as refused:
+    with listener(says) as port, pytest.raises(Unreachable) as error:
         SshShell(sshd.machine(port=port)).run(["true"])
 
-    assert (refused.value.state, refused.value.transient) == ("banner", True)
+    assert (error.value.state, error.value.transient) == ("banner", True)
 
 
 def test_an_sshd_that_does_not_decide(
@@ -48,10 +48,10 @@ def test_an_sshd_that_does_not_decide(
         pytest.skip("only an sshd of root's asks a command who may come in")
     server = servers("AuthorizedKeysCommand /bin/sleep 30", "AuthorizedKeysCommandUser root")
     (server.folder / "authorized").unlink()
-    with pytest.raises(Unreachable) as late:
+    with pytest.raises(Unreachable) as error:
         SshShell(server.machine()).run(["true"])
 
-    assert (late.value.state, late.value.transient) == ("authentication", True)
+    assert (error.value.state, error.value.transient) == ("authentication", True)
 
 
 def test_an_unknown_name(sshd: Sshd) -> None:
@@ -259,20 +259,20 @@ def test_an_attempt_that_fails_early_leaves_no_socket(
 
 def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_path: Path) -> None:
     """Those that run are not hurt."""
-    heard = tmp_path / "heard"
+    log = tmp_path / "heard"
     server = servers("MaxSessions 1")
     shell = SshShell(server.machine())
-    refused: list[ShellError] = []
+    errors: list[ShellError] = []
 
     def hear(_: str) -> None:
-        with pytest.raises(ShellError, match="true") as failed:
+        with pytest.raises(ShellError, match="true") as failure:
             shell.run(["true"])
-        refused.append(failed.value)
-        heard.touch()
+        errors.append(failure.value)
+        log.touch()
 
-    first = f"echo go; until [ -e {heard} ]; do sleep 0.02; done"
+    first = f"echo go; until [ -e {log} ]; do sleep 0.02; done"
     assert shell.run(["sh", "-c", first], on_line=hear, timeout=60).status == 0
-    assert "MaxSessions" in refused[0].remedy
+    assert "MaxSessions" in errors[0].remedy
     shell.close()
 
 

@@ -12,7 +12,7 @@ from tests.conftest import run
 from tests.contracts.sshd import Sshd
 
 
-def refused(machine: Machine) -> Unreachable:
+def refusal(machine: Machine) -> Unreachable:
     """Return why a host is not trusted."""
     with pytest.raises(Unreachable) as error:
         SshShell(machine).run(["true"])
@@ -23,7 +23,7 @@ def refused(machine: Machine) -> Unreachable:
 def test_an_unknown_host_key_is_refused_with_its_fingerprint(sshd: Sshd) -> None:
     """Nothing is sent, nothing is accepted, and ssh-keygen would print the same."""
     (sshd.folder / "known_hosts").write_text("")
-    error = refused(sshd.machine())
+    error = refusal(sshd.machine())
 
     fingerprint = run("ssh-keygen", "-lf", str(sshd.folder / "host.pub")).stdout.split()[1]
     assert fingerprint in error.what
@@ -35,11 +35,11 @@ def test_an_unknown_host_key_is_refused_with_its_fingerprint(sshd: Sshd) -> None
 def test_a_changed_host_key_is_refused(sshd: Sshd) -> None:
     """The command that is named forgets the old key, and does nothing else."""
     sshd.know("other")
-    error = refused(sshd.machine())
+    error = refusal(sshd.machine())
 
     assert error.file == str(sshd.folder / "known_hosts")
     run("sh", "-c", error.remedy.partition("reinstalled: ")[2])
-    refused(sshd.machine())
+    refusal(sshd.machine())
 
 
 def test_a_revoked_host_key_is_refused(sshd: Sshd) -> None:
@@ -63,7 +63,7 @@ def test_one_of_two_known_keys_is_enough(sshd: Sshd) -> None:
 def test_the_users_own_known_hosts_are_honoured(sshd: Sshd, dot_ssh: Path) -> None:
     """When the provider knows no keys of its own; names may be hashed, as Debian does."""
     machine = sshd.machine(known_hosts="")
-    refused(machine)
+    refusal(machine)
     hosts = dot_ssh / "known_hosts"
     hosts.write_text((sshd.folder / "known_hosts").read_text())
     run("ssh-keygen", "-q", "-H", "-f", str(hosts))

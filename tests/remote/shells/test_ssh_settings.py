@@ -132,10 +132,10 @@ while data := os.read(0, 65536):
 def agent(openssh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An ssh-agent that holds nothing yet."""
     del openssh
-    where = str(tmp_path / "agent")
-    with subprocess.Popen(["ssh-agent", "-D", "-a", where], stdout=subprocess.DEVNULL) as process:
-        until(lambda: Path(where).exists(), "the agent listens")
-        monkeypatch.setenv("SSH_AUTH_SOCK", where)
+    path = str(tmp_path / "agent")
+    with subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL) as process:
+        until(lambda: Path(path).exists(), "the agent listens")
+        monkeypatch.setenv("SSH_AUTH_SOCK", path)
         yield
         process.terminate()
 
@@ -164,6 +164,6 @@ def test_keys_of_the_agent_are_shown(snapshot: Snapshot, sshd: Sshd, dot_ssh: Pa
 
 
 def test_a_wrong_key(sshd: Sshd) -> None:
-    with pytest.raises(Unreachable) as refused:
+    with pytest.raises(Unreachable) as error:
         SshShell(sshd.machine(key=str(sshd.folder / "other"))).run(["true"])
-    assert (refused.value.state, refused.value.transient) == ("authentication", False)
+    assert (error.value.state, error.value.transient) == ("authentication", False)

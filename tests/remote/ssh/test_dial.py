@@ -14,7 +14,7 @@ LONG = 3600.0  # seconds: more than any test has
 
 
 @pytest.fixture
-def answering() -> Iterator[socket.socket]:
+def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.2", 0)) as server:
         yield server
 
@@ -33,15 +33,15 @@ def silent(port: int) -> Iterator[tuple[str, int]]:
         yield place
 
 
-def test_an_address_that_is_dead_holds_up_no_other(answering: socket.socket) -> None:
-    live = answering.getsockname()
+def test_an_address_that_is_dead_holds_up_no_other(listener: socket.socket) -> None:
+    live = listener.getsockname()
     with silent(live[1]) as dead, dial([dead, live], LONG) as connection:
         assert connection.getpeername() == live
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_an_address_that_refuses_is_passed_over(answering: socket.socket) -> None:
-    live = answering.getsockname()
+def test_an_address_that_refuses_is_passed_over(listener: socket.socket) -> None:
+    live = listener.getsockname()
     with dial([("127.0.0.3", live[1]), live], LONG) as connection:
         assert connection.getpeername() == live
 
@@ -61,24 +61,24 @@ def test_where_none_answers_the_error_is_that_of_the_last_address(
 
 
 def test_an_address_that_answers_too_late_is_closed(
-    answering: socket.socket, monkeypatch: pytest.MonkeyPatch
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would read from it."""
     monkeypatch.setattr("cluster.remote.ssh.connection.STAGGER", 0.0)
     connect, first = socket.create_connection, threading.Event()
-    late: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
     def slow(place: tuple[str, int], seconds: float) -> socket.socket:
         connection = connect(place, seconds)
         if place[0] == "127.0.0.3":
-            late.append(connection)
+            connections.append(connection)
             first.wait()
         return connection
 
     monkeypatch.setattr(socket, "create_connection", slow)
-    live = answering.getsockname()
+    live = listener.getsockname()
     with socket.create_server(("127.0.0.3", live[1])) as other:
         with dial([other.getsockname(), live], LONG) as connection:
             first.set()
             assert connection.getpeername() == live
-        until(lambda: late and late[0].fileno() == -1, "it is closed")
+        until(lambda: connections and connections[0].fileno() == -1, "it is closed")
