@@ -40,8 +40,8 @@ SERVER = "CLUSTER_TESTS_SERVER"  # variable of a shell: how the server is reache
 
 def can_fork(*words: str) -> bool:
     """Say whether a script would be the same process, forked: by its variables and its words."""
-    same = _read_at_import() == server().variables
-    return same and len(_request(words)) < LARGEST
+    is_same = _read_at_import() == server().variables
+    return is_same and len(_request(words)) < LARGEST
 
 
 def run_forked(

@@ -145,9 +145,9 @@ esac
         ((0, 5, 5, 5, 1), 1),
     ],
 )
-@pytest.mark.parametrize("without", [(), WITHOUT_GROUPS], ids=["groups", "no groups"])
+@pytest.mark.parametrize("prefix", [(), WITHOUT_GROUPS], ids=["groups", "no groups"])
 def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
-    tmp_path: Path, by_pytest: tuple[int, ...], status: int, without: tuple[str, ...]
+    tmp_path: Path, by_pytest: tuple[int, ...], status: int, prefix: tuple[str, ...]
 ) -> None:
     """5 is what pytest says where it finds no test; here each of the five says what it should.
 
@@ -165,8 +165,8 @@ def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
     names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL", "ALONE")
     values = dict(zip(names, map(str, by_pytest), strict=True))
 
-    words = (*without, str(tmp_path / "scripts" / "test"), "-k", "x")
-    if without and run(*without, "true", status=None).returncode != 0:
+    words = (*prefix, str(tmp_path / "scripts" / "test"), "-k", "x")
+    if prefix and run(*prefix, "true", status=None).returncode != 0:
         pytest.skip("it needs mounts of its own")
     result = run(*words, env={**os.environ, **values}, status=None)
     assert result.returncode == status

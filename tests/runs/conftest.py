@@ -34,8 +34,8 @@ def measurement(rank: int = 0, *values: float) -> Measurement:
     )
 
 
-def a_run(root: Path, name: str = "mine", at: float = WHEN, benchmark: str = "p2p") -> Path:
-    folder = store.create(root, name, benchmark, at)
+def a_run(root: Path, name: str = "mine", when: float = WHEN, benchmark: str = "p2p") -> Path:
+    folder = store.create(root, name, benchmark, when)
     store.write(folder, record(id=folder.name))
     return folder
 

@@ -31,11 +31,11 @@ def judge(tmp_path: Path, *files: Path | str, **options: Any) -> FleetVerdict:
 
 def folder(tmp_path: Path, hosts: int = 6, rate: float = 24000.0) -> Path:
     """A log per pair."""
-    where = tmp_path / "logs"
-    where.mkdir()
+    logs = tmp_path / "logs"
+    logs.mkdir()
     for a, b in combinations(range(1, hosts + 1), 2):
-        (where / f"bw_n{a}_n{b}.log").write_text(OSU.format(rate))
-    return where
+        (logs / f"bw_n{a}_n{b}.log").write_text(OSU.format(rate))
+    return logs
 
 
 def test_a_log_that_ends_early_is_a_pair_without_a_value(
