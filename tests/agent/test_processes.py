@@ -128,15 +128,15 @@ def test_ranks_that_share_a_core_though_another_is_free(
     with cluster.launch("pin", hosts=2) as c:
         careless = c.bench("pinned")
         bound = c.bench("p2p", metrics=["latency"], sizes="8", iterations=20)
-    together, apart = (run.evidence(run.summary()) for run in (careless, bound))
+    together, separate = (run.evidence(run.summary()) for run in (careless, bound))
     first = min(os.sched_getaffinity(0))
     overlap = hosts.shared_core(together)
 
     assert [p.processors for p in together.processes] == [(first,), (first,)]
     assert overlap is not None
     assert overlap.ranks == together.processes
-    assert len({p.processors for p in apart.processes}) == 2
-    assert hosts.shared_core(apart) is None
+    assert len({p.processors for p in separate.processes}) == 2
+    assert hosts.shared_core(separate) is None
 
 
 def test_what_interfaces_sent_while_a_rank_measured(monkeypatch: pytest.MonkeyPatch) -> None:
