@@ -224,7 +224,9 @@ def test_an_estimate_counts_all_that_passes_a_slow_link(
     window = 1 if definition is LATENCY else 64
     memory = cast(
         "PairMemory",
-        SimpleNamespace(moved=lambda _, size: size * window, lead=int(0.01 / 0.35 * (4 << 20))),
+        SimpleNamespace(
+            count_bytes=lambda _, size: size * window, lead=int(0.01 / 0.35 * (4 << 20))
+        ),
     )
     exchange = Exchange(cast("Rank", None), memory, cast("MpiPairLoops", None), P2PParams())
     estimate = exchange._estimate([(definition, size)], 1e-6, 0.35 / (4 << 20))

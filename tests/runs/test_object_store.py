@@ -45,7 +45,7 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Path) -> None:
-    first, second = saved("one", description="as it is"), saved("two", at=1e9 + 60)
+    first, second = saved("one", description="as it is"), saved("two", when=1e9 + 60)
     (first / RAW).mkdir()
     (first / RAW / "stdout").write_text("Process 1 transferred 100 MB\n")
     output = command("more", "push", PLACE, "one").stdout

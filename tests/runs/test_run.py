@@ -71,7 +71,7 @@ def test_a_frame_without_its_library_says_what_to_type(
 
 
 def test_runs_are_listed_and_read_when_they_are_taken_out(snapshot: Snapshot) -> None:
-    first, second = saved("one"), saved("two", at=1e9 + 60, condition="x=1")
+    first, second = saved("one"), saved("two", when=1e9 + 60, condition="x=1")
     (second / "measurements.jsonl").write_text("no run\n{}")
     runs = cluster.runs()
 
@@ -89,7 +89,7 @@ def test_runs_are_listed_and_read_when_they_are_taken_out(snapshot: Snapshot) ->
 
 
 def test_a_run_is_loaded_by_any_of_its_names(snapshot: Snapshot, tmp_path: Path) -> None:
-    first, second = saved("one"), saved("one", at=1e9 + 60)
+    first, second = saved("one"), saved("one", when=1e9 + 60)
 
     for key in ("latest", "one", second.name, second, str(second), f"one/{second.name}"):
         assert cluster.load(key).folder == second

@@ -1,7 +1,7 @@
 """What goes when a cluster of Google ends, what stays, and who sees it until then."""
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -45,17 +45,18 @@ def test_a_policy_that_somebody_else_uses_holds_up_the_end_until_it_is_free(gcp:
     stranger = gcp.resources[f"projects/{PROJECT}/zones/{ZONE}/instances/c5-0001"]
     path = f"projects/{PROJECT}/regions/us-central1/resourcePolicies/{policy}"
     stranger["resourcePolicies"] = [path]
-    history: list[set[str]] = []
 
     def free() -> None:
-        history.append(kinds(gcp))
+        until(lambda: kinds(gcp) == {"resourcePolicies"}, "everything else is gone")
+        time.sleep(0.5)
+        assert kinds(gcp) == {"resourcePolicies"}
         stranger["resourcePolicies"] = []
 
-    timer = threading.Timer(1.5, free)
-    timer.start()
-    provider().destroy("c5")
+    with ThreadPoolExecutor(1) as pool:
+        release = pool.submit(free)
+        provider().destroy("c5")
+    release.result()
 
-    assert history == [{"resourcePolicies"}]
     assert own_things(gcp) == frozenset()
 
 
