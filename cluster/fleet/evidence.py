@@ -32,6 +32,9 @@ LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "queue.": 0.5, "
 STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limits them
 SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
 EXACT, POLICED = 0.02, 0.1  # more of them, where low tests differ less than losses would let them
+CEILING = (
+    0.005  # by which the upper half of low tests differs at most, if a rate is what they reach
+)
 LOSSES = "tcp.retransmitted"
 RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
@@ -184,12 +187,14 @@ def _changes(
 ) -> Iterator[CounterChange]:
     risen = _risen(readings, good, own_good)
     changes = sorted(risen, key=lambda change: -change.own / max(change.usual, 1e-6))
-    low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
-    is_steady = middle > 0 and high - low <= STEADY * middle
-    limits = [c for c in changes if c.counter != LOSSES or c.own > SHAPED or not is_steady]
-    is_exact = high - low <= EXACT * middle
-    if is_steady and all(is_exact and c.counter == LOSSES and c.own < POLICED for c in limits):
-        yield CounterChange(counter=RATE, own=round(float((high - low) / middle), 4), usual=STEADY)
+    low, middle, high, top = np.quantile(rates, (0.25, 0.5, 0.75, 0.9))
+    spread = float((high - low) / middle) if middle > 0 else math.inf
+    if middle > 0 and top - middle <= CEILING * middle:  # whatever a full queue costs the others
+        spread = min(spread, float((top - middle) / middle))
+    limits = [c for c in changes if c.counter != LOSSES or c.own > SHAPED or spread > STEADY]
+    is_policed = spread <= EXACT and all(c.own < POLICED for c in limits)
+    if spread <= STEADY and all(is_policed and c.counter == LOSSES for c in limits):
+        yield CounterChange(counter=RATE, own=round(spread, 4), usual=STEADY)
     yield from limits
 
 

@@ -24,6 +24,7 @@ from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from tests.fleet.fleets import Simulated
 from tests.plain_values import plain_facts
 
+LOST = "tcp.retransmitted"
 LOSSES = {"tcp.retransmitted": 0.04}
 SLOW = 3
 BLAMED = FleetFinding(
@@ -78,6 +79,31 @@ def test_a_rate_limits_where_counters_were_read_and_all_are_0(
 
     assert list(changes) == places
     assert [change.counter for row in changes.values() for change in row] == ["rate"] * len(places)
+
+
+@pytest.mark.parametrize(
+    ("rates", "counters"),
+    [  # Mbit/s in a lab: a link of 23.4 whose queue was full at first; a wire that loses segments
+        ((17.1, 12.8, 22.04, 22.03, 22.03, 22.04, 22.03, 22.04, 13.5, 17.1), ["rate", LOST]),
+        ((17.1, 12.8, 24.1, 21.3, 26.9, 22.0, 19.2, 23.1, 13.5, 17.1), [LOST]),
+    ],
+)
+def test_a_rate_is_a_ceiling_that_most_tests_reach(
+    rates: tuple[float, ...], counters: list[str]
+) -> None:
+    values = iter(rates)
+    tests = [
+        PairTest(
+            round=n,
+            source=a,
+            target=b,
+            value=next(values) if SLOW in (a, b) else 99.0,
+            source_counters={LOST: 0.05} if SLOW in (a, b) else {},
+        )
+        for n, (a, b) in enumerate(permutations(range(6), 2))
+    ]
+
+    assert [change.counter for change in counter_changes(VERDICT, tests)[0]] == counters
 
 
 @pytest.mark.parametrize(
