@@ -32,9 +32,7 @@ LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "queue.": 0.5, "
 STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limits them
 SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
 EXACT, POLICED = 0.02, 0.1  # more of them, where low tests differ less than losses would let them
-CEILING = (
-    0.005  # by which the upper half of low tests differs at most, if a rate is what they reach
-)
+CEILING = 0.005  # by which the upper half of low tests differs, if they reach a rate
 LOSSES = "tcp.retransmitted"
 RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
