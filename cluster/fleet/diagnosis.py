@@ -104,8 +104,8 @@ def _suspects(
     """Return each host in doubt once, and none of a slow group."""
     slow = {host for f in findings if f.kind == "GROUP" for host in f.reason.hosts}
     doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
-    hosts = [suspect for doubt in doubts for suspect in doubt(solution)]
-    undecided = {s.place: s for s in (*hosts, *doubtful_groups(solution, low))}
+    suspects = (suspect for doubt in doubts for suspect in doubt(solution))
+    undecided = {s.place: s for s in (*suspects, *doubtful_groups(solution, low))}
     in_doubt = (s for s in undecided.values() if s.place.host not in slow)
     pairs = stubborn_pairs(solution, doubtful_hosts(solution), findings)
     return (*in_doubt, *silent_flows(solution, findings), *pairs)
