@@ -32,7 +32,7 @@ LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "queue.": 0.5, "
 STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limits them
 SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
 EXACT, POLICED = 0.02, 0.1  # more of them, where low tests differ less than losses would let them
-CEILING, REACH = 0.005, 1 / 3  # a rate is a ceiling if so many low tests are as close to the top
+ALIKE, MANY = 0.005, 1 / 3  # more than this share of low tests reach one rate if a link sets it
 LOSSES = "tcp.retransmitted"
 RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
@@ -185,17 +185,25 @@ def _changes(
 ) -> Iterator[CounterChange]:
     risen = _risen(readings, good, own_good)
     changes = sorted(risen, key=lambda change: -change.own / max(change.usual, 1e-6))
-    low, middle, high, top = np.quantile(rates, (0.25, 0.5, 0.75, 0.9))
+    low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
     spread = float((high - low) / middle) if middle > 0 else math.inf
-    at_top = [rate for rate in rates if abs(rate - top) <= CEILING * top]
-    is_ceiling = top > 0 and len(at_top) > max(FEWEST, REACH * len(rates))
-    if is_ceiling:  # whatever a full queue costs the others
-        spread = min(spread, float(np.ptp(at_top) / top))
+    alike = _most_alike(rates)
+    is_set = len(alike) > max(FEWEST, MANY * len(rates))
+    if is_set:  # whatever a full queue or a busy host costs the others
+        spread = min(spread, alike[-1] / alike[0] - 1)
     limits = [c for c in changes if c.counter != LOSSES or c.own > SHAPED or spread > STEADY]
-    is_policed = is_ceiling or (spread <= EXACT and all(c.own < POLICED for c in limits))
+    is_policed = is_set or (spread <= EXACT and all(c.own < POLICED for c in limits))
     if spread <= STEADY and all(is_policed and c.counter == LOSSES for c in limits):
         yield CounterChange(counter=RATE, own=round(spread, 4), usual=STEADY)
     yield from limits
+
+
+def _most_alike(rates: Sequence[float]) -> list[float]:
+    """Return the most rates that differ by no more than `ALIKE`, from the lowest."""
+    ascending = np.sort([rate for rate in rates if rate > 0])
+    ends = np.searchsorted(ascending, ascending * (1 + ALIKE), side="right")
+    first = int(np.argmax(ends - np.arange(len(ends)))) if len(ends) else 0
+    return ascending[first : ends[first]].tolist() if len(ends) else []
 
 
 def _risen(readings: Readings, good: Readings, own_good: Readings) -> Iterator[CounterChange]:
