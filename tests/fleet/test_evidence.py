@@ -55,7 +55,9 @@ def check(
             round=number,
             source=a,
             target=b,
-            value=40.0 * (1 + spread * (7 * number % 29 / 7 - 2)) if SLOW in (a, b) else 99.0 - number / 9,
+            value=40.0 * (1 + spread * (number % 29 / 7 - 2))
+            if SLOW in (a, b)
+            else 99.0 - number / 9,
             source_counters={"eth0.rx_errors": 1.0} | (sends if SLOW in (a, b) else {}),
             target_counters={"cpu.steal": 0.06} | (receives if b == SLOW else {}),
         )
