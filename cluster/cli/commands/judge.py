@@ -199,9 +199,9 @@ def _show(
         lines += finding_lines(signs)
         lines += show.hang_lines(run) if place else []
         lines += [f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings)]
-        if (board := board or run.record.hardware) is not None:
-            gpus = f", {board.gpus} x {board.gpu}" if board.gpus else ""
-            lines.append(f"Hardware: {board.name}{gpus}")
+        if kind := board or run.record.hardware:
+            gpus = f", {kind.gpus} x {kind.gpu}" if kind.gpus else ""
+            lines.append(f"Hardware: {kind.name}{gpus}")
         if place is None:
             lines.append("Not kept as a run, to compare or report: --keep keeps it.")
         elif place.is_dir():
