@@ -118,7 +118,7 @@ class Iperf(Benchmark[IperfParams]):
     programs: ClassVar[tuple[str, ...]] = (IPERF,)
 
     def check(self, params: IperfParams, ranks: int) -> None:
-        self.selected(params)
+        self.selection(params)
         if not params.streams:
             raise SpecError("There are no streams.", remedy="Give some: --streams 1,8")
         for field, least in LEAST.items():
@@ -133,11 +133,11 @@ class Iperf(Benchmark[IperfParams]):
     def transport(self, params: IperfParams) -> str:
         return "tcp"
 
-    def selected(self, params: IperfParams) -> tuple[Definition, ...]:
-        return self.named(params.metrics)
+    def selection(self, params: IperfParams) -> tuple[Definition, ...]:
+        return self.find_metrics(params.metrics)
 
-    def planned(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
-        for definition in self.selected(params):
+    def plan(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
+        for definition in self.selection(params):
             for streams in dict.fromkeys(params.streams):
                 yield Planned(metric=definition.metric, params={"streams": streams})
 
@@ -160,7 +160,7 @@ class Iperf(Benchmark[IperfParams]):
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
             half = IperfServer if rank.number == params.pair[1] else IperfClient
-            half(rank, comm, server, params).run(self.selected(params))
+            half(rank, comm, server, params).run(self.selection(params))
         rank.barrier()
 
 

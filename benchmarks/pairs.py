@@ -134,38 +134,38 @@ class Pairs(Benchmark[PairsParams]):
             if max(pair) >= ranks:
                 raise SpecError(f"--pairs {pair[0]}-{pair[1]}: the hosts are 0 to {ranks - 1}.")
 
-    def selected(self, params: PairsParams) -> tuple[Definition, ...]:
-        return self.named(["allreduce" if params.allreduce else params.metric])
+    def selection(self, params: PairsParams) -> tuple[Definition, ...]:
+        return self.find_metrics(["allreduce" if params.allreduce else params.metric])
 
     def model(self, params: PairsParams, fleet: FleetSimulator) -> list[Measurement]:
-        (definition,) = self.selected(params)
+        (definition,) = self.selection(params)
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
-        measured: list[PairTest] = []
-        start, simulated = time.monotonic(), 0.0
+        results: list[PairTest] = []
+        start, duration = time.monotonic(), 0.0
 
         def remaining() -> float:
-            seconds = max(simulated, time.monotonic() - start)
+            seconds = max(duration, time.monotonic() - start)
             return params.seconds - seconds if params.seconds else math.inf
 
         def measure(step: SurveyStep) -> list[PairTest]:
-            nonlocal simulated
+            nonlocal duration
             at_once = len(step.pairs) if step.alone else 1
-            simulated += 2 * at_once * (params.milliseconds / 1e3 + BEGINNING)
+            duration += 2 * at_once * (params.milliseconds / 1e3 + BEGINNING)
             tests = fleet.measure(
                 step.pairs, step.number, metric=params.metric, alone=step.alone, port=step.port
             )
             tests = _slower_way(tests) if params.allreduce else tests
-            measured.extend(tests)
+            results.extend(tests)
             return tests
 
         survey(hosts, params.plan, measure, fleet.routes, remaining)
-        return measurements_of(measured, definition, [f"sim-{n}" for n in range(fleet.hosts)])
+        return measurements_of(results, definition, [f"sim-{n}" for n in range(fleet.hosts)])
 
     def measure(self, rank: Rank, params: PairsParams) -> None:
         from cluster.measure.pairs.coordinator import coordinate  # noqa: PLC0415 - not for simulated hosts
 
-        (definition,) = self.selected(params)
+        (definition,) = self.selection(params)
         coordinate(
             rank, params.plan, params.fleet, definition, params.milliseconds / 1e3, params.allreduce
         )

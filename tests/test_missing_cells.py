@@ -21,7 +21,7 @@ CELLS = tuple(Planned(metric="latency", params={"size": 8 * 4**k}) for k in rang
 def plan(name: str, **params: object) -> list[tuple[str, dict[str, object]]]:
     benchmark = plugins.load(Benchmark, name)
     values = convert(params, benchmark.Params, "parameter")
-    return [(cell.metric, dict(cell.params)) for cell in benchmark.planned(values, 3)]
+    return [(cell.metric, dict(cell.params)) for cell in benchmark.plan(values, 3)]
 
 
 def test_what_benchmarks_plan() -> None:

@@ -27,7 +27,7 @@ from cluster.benchmarks.collectives.operations import (
     CollectiveSeries,
     Transport,
     rates,
-    timed,
+    timing,
 )
 from cluster.core.errors import SpecError
 from cluster.core.model.results.measurements import Definition, Planned
@@ -100,13 +100,13 @@ class Collectives(Benchmark[CollectivesParams]):
                 remedy="Leave it out of --operations.",
             )
 
-    def selected(self, params: CollectivesParams) -> tuple[Definition, ...]:
+    def selection(self, params: CollectivesParams) -> tuple[Definition, ...]:
         return _with_rates(TIMED[name] for name in dict.fromkeys(params.operations))
 
-    def recorded(self, params: CollectivesParams) -> tuple[Definition, ...]:
+    def variants(self, params: CollectivesParams) -> tuple[Definition, ...]:
         """Return definitions of the transport, of both loops if each host decides which runs."""
         names = dict.fromkeys(params.operations)
-        bases = tuple(timed(NAMED[name], params.transport) for name in names)
+        bases = tuple(timing(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(definitions_for(bases, choice))
 
@@ -120,7 +120,7 @@ class Collectives(Benchmark[CollectivesParams]):
     def instead_of_gpus(self, params: CollectivesParams) -> str:
         return INSTEAD
 
-    def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
+    def plan(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
         """Return every operation at every size that can be divided among the ranks."""
         for name in dict.fromkeys(params.operations):
             for size in _sizes(NAMED[name], params.sizes, ranks):
@@ -144,8 +144,8 @@ class Collectives(Benchmark[CollectivesParams]):
             rank.progress(number, len(cells), cell.what)
             counts = params.counts(100, 1_000) if cell.size <= LARGE else params.counts(10, 100)
             cell.fill()
-            repeat = loops.prepared(cell)
-            definition = loops.defined(timed(cell.operation, params.transport))
+            repeat = loops.loop(cell)
+            definition = loops.redefine(timing(cell.operation, params.transport))
             most = max(1, min(MOST_AT_ONCE, AT_ONCE // max(1, cell.size)))
             values = rank.begin(definition, cell.point, size=cell.size)
             for _ in samples(repeat, counts, most, rank.comm, values):

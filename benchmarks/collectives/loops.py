@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cluster.benchmarks.collectives.operations import BARRIER, NUMBER, OPERATIONS, CollectiveSeries
 from cluster.core.model.results.measurements import Definition
 from cluster.measure import groups
-from cluster.measure.buffers import WrongDataError, aligned, own_gpu, place_on_host
+from cluster.measure.buffers import WrongDataError, allocate, own_gpu, place_on_host
 from cluster.measure.kernels import address, timed_in_c
 from cluster.measure.rank import Rank
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 
 class CollectiveLoops:
-    """Does the repetitions: `prepared` gives a function from their number to their seconds."""
+    """Does the repetitions: `loop` gives a function from their number to their seconds."""
 
-    def defined(self, definition: Definition) -> Definition:
+    def redefine(self, definition: Definition) -> Definition:
         """Return the definition under which values are recorded."""
         return definition
 
-    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+    def loop(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         """Return the function that repeats an operation, and returns the seconds of each."""
         raise NotImplementedError
 
-    def repeated(
+    def repeater(
         self,
         cell: CollectiveSeries,
         once: Callable[[Any], object],
         messages: Sequence[Any],
         clock: Callable[[], int] = perf_counter_ns,
-        received: Callable[[], Any] | None = None,
+        fetch: Callable[[], Any] | None = None,
         prepare: Callable[[Any], object] = lambda _: None,
     ) -> Callable[[int], list[float]]:
         """Return a function that repeats an operation; `clock` is read once the device is done.
 
-        The messages take turns; `prepare` is not timed. What was `received` is fetched and checked.
+        The messages take turns; `prepare` is not timed. What arrives is checked, after a `fetch`.
         """
 
         def repeat(n: int) -> list[float]:
@@ -58,8 +58,8 @@ class CollectiveLoops:
                 start = perf_counter_ns()
                 once(message)
                 seconds.append((clock() - start) / 1e9)
-                if received:
-                    cell.result[:] = received()
+                if fetch:
+                    cell.result[:] = fetch()
                 cell.check(cell.number)
                 cell.number += 1
             return seconds
@@ -73,7 +73,7 @@ class CollectiveLoops:
 class MpiLoops(CollectiveLoops):
     """MPI's collectives."""
 
-    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+    def loop(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         comm, result = cell.comm, cell.result
         operate: dict[str, Callable[[Data], object]] = {
             "allreduce": lambda data: comm.Allreduce(data, result),
@@ -84,7 +84,7 @@ class MpiLoops(CollectiveLoops):
             "alltoall": lambda data: comm.Alltoall(data, result),
             BARRIER: lambda _: comm.Barrier(),
         }
-        return self.repeated(cell, operate[cell.operation.name], cell.inputs)
+        return self.repeater(cell, operate[cell.operation.name], cell.inputs)
 
 
 class TorchLoops(CollectiveLoops):
@@ -97,7 +97,7 @@ class TorchLoops(CollectiveLoops):
         rank.note(f"torch {self._torch.__version__} did the operations, over {backend}.")
         groups.join_torch(rank, self._torch, backend)
 
-    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+    def loop(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         torch = self._torch
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)
@@ -120,9 +120,9 @@ class TorchLoops(CollectiveLoops):
         def prepare(message: Any) -> object:  # noqa: ANN401 - a tensor
             return place.copy_(message) if sends else place.zero_()
 
-        arrived = place if in_place else result
-        received = (lambda: arrived.cpu().numpy()) if cell.expected[0] is not None else None
-        return self.repeated(cell, once, inputs, self._clock, received, prepare)
+        target = place if in_place else result
+        fetch = (lambda: target.cpu().numpy()) if cell.expected[0] is not None else None
+        return self.repeater(cell, once, inputs, self._clock, fetch, prepare)
 
     def _clock(self) -> int:
         if self._backend == "nccl":
@@ -146,7 +146,7 @@ class NcclLoops(CollectiveLoops):
             f"with arrays of {self._gpu.module}."
         )
 
-    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+    def loop(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         gpu, group, add = self._gpu, self._group, self._nccl.SUM
         inputs = [gpu.put(g) for g in cell.inputs]
         receives = cell.expected[0] is not None
@@ -165,8 +165,8 @@ class NcclLoops(CollectiveLoops):
             gpu.synchronise()
             return perf_counter_ns()
 
-        received = partial(gpu.fetch, result) if receives else None
-        return self.repeated(cell, operate[cell.operation.name], inputs, clock, received)
+        fetch = partial(gpu.fetch, result) if receives else None
+        return self.repeater(cell, operate[cell.operation.name], inputs, clock, fetch)
 
     def close(self) -> None:
         self._group.destroy()
@@ -202,12 +202,12 @@ class CompiledLoops(CollectiveLoops):
         self._collect = library.collect
         self._collect.restype = ctypes.c_int64
         self._collect.argtypes = ctypes.POINTER(GroupStruct), ctypes.c_int64
-        self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
+        self._nanoseconds = allocate(8 * MOST_AT_ONCE).view("float64")
 
-    def defined(self, definition: Definition) -> Definition:
+    def redefine(self, definition: Definition) -> Definition:
         return timed_in_c(definition)
 
-    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+    def loop(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         collect, nanoseconds = self._collect, self._nanoseconds
         unit = NUMBER if cell.operation.reduces else 1
         parts = cell.comm.Get_size() if cell.operation.divides else 1

@@ -9,7 +9,7 @@ import msgspec
 from cluster.core.model.results.measurements import Definition, Factor, Flow
 from cluster.core.model.value import Value
 from cluster.core.text.units import format_size
-from cluster.measure.buffers import aligned, check_data, inverse, pattern
+from cluster.measure.buffers import allocate, check_data, inverse, pattern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +88,7 @@ LIBRARIES = {
 }
 
 
-def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
+def timing(operation: Collective, transport: Transport = "mpi") -> Definition:
     """Define the time of an operation, timed by a loop in Python."""
     return Definition(
         benchmark="collectives",
@@ -111,16 +111,16 @@ def rates(base: Definition) -> tuple[Definition, ...]:
     if not base.factor:
         return ()
     bus = f"S x {base.factor} for n ranks (nccl-tests, doc/PERFORMANCE.md)"
-    shared = msgspec.structs.replace(base, unit="B/s", better="higher", rate_of=base.id)
+    template = msgspec.structs.replace(base, unit="B/s", better="higher", rate_of=base.id)
     return (
         msgspec.structs.replace(
-            shared,
+            template,
             metric=f"{base.metric}_algbw",
             what=f"S over the time of {base.what}",
             rate="algorithm",
         ),
         msgspec.structs.replace(
-            shared,
+            template,
             metric=f"{base.metric}_busbw",
             what=f"{bus} over the time of {base.what}",
             rate="bus",
@@ -128,7 +128,7 @@ def rates(base: Definition) -> tuple[Definition, ...]:
     )
 
 
-TIMED = {operation.name: timed(operation) for operation in OPERATIONS}
+TIMED = {operation.name: timing(operation) for operation in OPERATIONS}
 
 
 class CollectiveSeries:
@@ -147,8 +147,8 @@ class CollectiveSeries:
 
     @property
     def point(self) -> dict[str, Scalar]:
-        sized: dict[str, Scalar] = {"size": self.size} if self.size else {}
-        return {**sized, "ranks": self.comm.Get_size()}
+        sizes: dict[str, Scalar] = {"size": self.size} if self.size else {}
+        return {**sizes, "ranks": self.comm.Get_size()}
 
     def fill(self) -> None:
         n, rank = self.comm.Get_size(), self.comm.Get_rank()
@@ -168,7 +168,7 @@ class CollectiveSeries:
             strict=True,
         )
         gets = self.expected[0]
-        self.result = aligned(0 if gets is None else gets.nbytes)
+        self.result = allocate(0 if gets is None else gets.nbytes)
         if numbers:
             self.result = self.result.view("float32")
 
@@ -192,8 +192,8 @@ def _parts(name: str, data: Data, whole: Data, n: int, rank: int) -> tuple[Data,
     if name == "reduce_scatter":
         return data, whole[block]
     if name == "alltoall":
-        turned = np.roll(data, -rank * part)
-        return turned, turned
+        rotation = np.roll(data, -rank * part)
+        return rotation, rotation
     if name == "bcast":
         return data, None if rank == 0 else whole
     return data, whole if rank == 0 or name == "allreduce" else None

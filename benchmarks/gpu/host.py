@@ -44,8 +44,8 @@ def _torch() -> Any:  # noqa: ANN401 - a module that is optional
     torch = import_torch("The benchmark gpu")
     if torch.cuda.is_available():
         return torch
-    built = "" if torch.version.cuda else f": torch {torch.__version__} comes without CUDA"
-    raise missing_gpus_error(platform.node(), 0, 1, means=f"torch sees none{built}.", instead="")
+    build = "" if torch.version.cuda else f": torch {torch.__version__} comes without CUDA"
+    raise missing_gpus_error(platform.node(), 0, 1, means=f"torch sees none{build}.", instead="")
 
 
 class _GpuHost:
@@ -86,8 +86,8 @@ class _GpuHost:
                     self._with_host(gpu, node.number, size)
         for size in self._params.sizes:
             copies = CudaCopies(self._torch, gpu, size)
-            sized: dict[str, Scalar] = {"gpu": gpu, "size": size}
-            self._series(definitions.WITHIN_GPU, sized, 2 * size, copies.within)
+            copy_point: dict[str, Scalar] = {"gpu": gpu, "size": size}
+            self._series(definitions.WITHIN_GPU, copy_point, 2 * size, copies.within)
         launches = CudaLaunches(self._torch, gpu)
         for definition, times in (
             (definitions.LAUNCH, launches.launch),
@@ -111,16 +111,16 @@ class _GpuHost:
         copies = CudaCopies(self._torch, gpu, size)
         point: dict[str, Scalar] = {"gpu": gpu, "numa": node, "size": size}
         for memory in ("pinned", "pageable"):
-            pinned = memory == "pinned"
+            pin = memory == "pinned"
             for kind, times in (
                 (definitions.HOST_TO_GPU, copies.from_host),
                 (definitions.GPU_TO_HOST, copies.to_host),
             ):
-                self._series(kind, {**point, "memory": memory}, size, partial(times, pinned=pinned))
+                self._series(kind, {**point, "memory": memory}, size, partial(times, pin=pin))
         point_of_both = {**point, "memory": "pinned"}
         self._series(definitions.BOTH_WAYS, point_of_both, 2 * size, copies.both_ways)
         if size == max(self._params.sizes):
-            events = median(copies.from_host(FEW, pinned=True))
+            events = median(copies.from_host(FEW, pin=True))
             wall = median(copies.wall_clock(FEW))
             difference = abs(wall - events) / wall
             if difference > AGREE:

@@ -37,7 +37,7 @@ class P2P(Benchmark[P2PParams]):
     launches_on_one_host = 3  # where a message takes 0.2 us, launches differ
 
     def check(self, params: P2PParams, ranks: int) -> None:
-        if not self.selected(params):
+        if not self.selection(params):
             raise SpecError(
                 "--buffer cuda leaves nothing to measure: memory_copy measures host memory.",
                 remedy="Name other metrics: --metrics latency,bandwidth",
@@ -49,22 +49,22 @@ class P2P(Benchmark[P2PParams]):
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
         check_pair(params.pair, ranks)
 
-    def selected(self, params: P2PParams) -> tuple[Definition, ...]:
+    def selection(self, params: P2PParams) -> tuple[Definition, ...]:
         """Return the definitions of the metrics asked for, in that order.
 
         With GPUs, memory_copy is left out: it measures the processor's memory.
         """
-        metrics = self.named(params.metrics)
+        metrics = self.find_metrics(params.metrics)
         return tuple(
             definition for definition in metrics if params.buffer == "cpu" or definition is not COPY
         )
 
-    def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
+    def variants(self, params: P2PParams) -> tuple[Definition, ...]:
         """Return the definitions of both loops, if each host decides which of them runs."""
-        selected = self.selected(params)
+        definitions = self.selection(params)
         if params.buffer == "cuda":
-            return tuple(map(on_gpus, selected))
-        return definitions_for(selected, params.kernel)
+            return tuple(map(on_gpus, definitions))
+        return definitions_for(definitions, params.kernel)
 
     def memory(self, params: P2PParams, ranks: int) -> int:
         """Count two patterns and the receive buffer, for both ranks of the pair."""
@@ -94,9 +94,9 @@ class P2P(Benchmark[P2PParams]):
         if member:
             data = PairMemory(comm, params, open_memory(params.buffer, comm))
             loops = MpiPairLoops(data) if library is None else CompiledPairLoops(data, library)
-            Exchange(rank, data, loops, params).run(self.selected(params))
+            Exchange(rank, data, loops, params).run(self.selection(params))
         rank.barrier()
 
-    def planned(self, params: P2PParams, ranks: int) -> list[Planned]:
-        series = series_of(self.selected(params), params)
+    def plan(self, params: P2PParams, ranks: int) -> list[Planned]:
+        series = series_of(self.selection(params), params)
         return [Planned(metric=kind.metric, params={"size": size}) for kind, size in series]

@@ -97,6 +97,6 @@ def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tupl
 
     On a slow link these take longest, and say least. Small messages are held against no copy.
     """
-    copied = [size for size in params.sizes if size >= COPIED] or [COPIED]
-    cells = [(d, size) for d in definitions for size in (copied if d is COPY else params.sizes)]
+    copy_sizes = [size for size in params.sizes if size >= COPIED] or [COPIED]
+    cells = [(d, size) for d in definitions for size in (copy_sizes if d is COPY else params.sizes)]
     return sorted(cells, key=lambda cell: cell[0] is LATENCY and cell[1] > LARGE)

@@ -76,19 +76,19 @@ class Exchange:
         if counts.seconds and definition in WINDOWED and size > LARGE:
             # give windows fewer messages where a link is so slow that one would take too long
             cell = definition.metric, size
-            self.data.shortened[cell] = 1
+            self.data.short_windows[cell] = 1
             fitting = max(1, int(WINDOW_WITHIN / max(self._probe(definition, size), 1e-9)))
-            self.data.shortened[cell] = min(fitting, self.data.window)
+            self.data.short_windows[cell] = min(fitting, self.data.window)
             if fitting < self.data.window:
                 windows = f"windows of {fitting} message(s), not {self.data.window}"
                 self.rank.note(
                     f"{definition.metric} {format_size(size)}: {windows}, which take too long."
                 )
         messages = Messages(self.data, definition, size)
-        repeat = self.loops.prepared(definition, messages)
+        repeat = self.loops.loop(definition, messages)
         payload = self.data.count_bytes(definition, size)
         most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // payload))
-        values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=payload)
+        values = self.rank.begin(self.loops.redefine(definition), {"size": size}, size=payload)
         for result, seconds in samples(repeat, counts, most, self.data.comm, values):
             if definition in BLOCKING:
                 for value in seconds:
@@ -104,7 +104,7 @@ class Exchange:
 
     def _probe(self, definition: Definition, size: int) -> float:
         """Return the seconds of an exchange, the same on both ranks."""
-        repeat = self.loops.prepared(definition, Messages(self.data, definition, size))
+        repeat = self.loops.loop(definition, Messages(self.data, definition, size))
         probing = PROBING if self._counts(definition, size).seconds else 0.0
         seconds: list[float] = []
         end = time.monotonic() + probing
@@ -126,8 +126,8 @@ class Exchange:
                 total += PROBES * size * cost
             value = 2 * start + transfer
             if definition is LATENCY:  # answered, and mostly followed by what is not timed
-                untimed = (start + min(size, self.data.lead) * cost) if size > LARGE else 0.0
-                value = 2 * (start + transfer + untimed)
+                lead = (start + min(size, self.data.lead) * cost) if size > LARGE else 0.0
+                value = 2 * (start + transfer + lead)
             most = (counts.values + counts.warm_up) * value
             budget = counts.seconds * (1 + WARMING)
             total += min(most, max(budget, fewest * value)) if budget else most

@@ -20,7 +20,7 @@ from cluster.benchmarks.p2p.definitions import (
     series_of,
 )
 from cluster.core.text.units import format_size
-from cluster.measure.buffers import WrongDataError, aligned, inverse, pattern
+from cluster.measure.buffers import WrongDataError, allocate, inverse, pattern
 from cluster.measure.kernels import address, timed_in_c
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PairMemory:
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
         self.window = params.window or WINDOW
-        self.shortened: dict[tuple[str, int], int] = {}  # windows, by metric and size
+        self.short_windows: dict[tuple[str, int], int] = {}  # windows, by metric and size
         self.lead = largest  # bytes that an untimed round trip has at most
         bytes_ = pattern(largest)
         self.patterns = memory.put(bytes_), memory.put(inverse(bytes_))
@@ -100,7 +100,7 @@ class PairMemory:
         if definition is COPY:
             return max(1, COPIED_AT_ONCE // size)
         window = self.window if definition in WINDOWED else 1
-        return self.shortened.get((definition.metric, size), window)
+        return self.short_windows.get((definition.metric, size), window)
 
 
 class MpiPairLoops:
@@ -114,10 +114,10 @@ class MpiPairLoops:
         self.data = data
         self.moves = data.memory.moves(data.comm)
 
-    def defined(self, definition: Definition) -> Definition:
-        return self.data.memory.defined(definition)
+    def redefine(self, definition: Definition) -> Definition:
+        return self.data.memory.redefine(definition)
 
-    def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
+    def loop(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
         if definition is LATENCY:
             return self._latency(messages)
         if definition is COPY:
@@ -284,14 +284,14 @@ class CompiledPairLoops:
         data.comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loops check no error codes
         self.data = data
         self._library = library
-        self._requests = aligned(2 * data.window * MPI._sizeof(MPI.Request))  # noqa: SLF001
-        self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
+        self._requests = allocate(2 * data.window * MPI._sizeof(MPI.Request))  # noqa: SLF001
+        self._nanoseconds = allocate(8 * MOST_AT_ONCE).view("float64")
 
-    def defined(self, definition: Definition) -> Definition:
+    def redefine(self, definition: Definition) -> Definition:
         return timed_in_c(definition)
 
-    def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        count, kind = _counted(messages.size)
+    def loop(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
+        count, kind = _count_and_type(messages.size)
         outgoing, incoming = messages.message(0)
         pair = PairStruct(
             comm=address(self.data.comm),
@@ -325,7 +325,7 @@ class CompiledPairLoops:
         return repeat
 
 
-def _counted(size: int) -> tuple[int, Datatype]:
+def _count_and_type(size: int) -> tuple[int, Datatype]:
     """Return count and datatype of a message for MPI, whose counts are C's int."""
     from mpi4py import MPI  # noqa: PLC0415
 

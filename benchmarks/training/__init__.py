@@ -31,7 +31,7 @@ class Training(Benchmark[TrainingParams]):
         store = ("obstore", "boto3") if params.in_store else ()
         return ("torch" if params.device == "cuda" else TORCH, "scikit-learn", *store)
 
-    def selected(self, params: TrainingParams) -> tuple[Definition, ...]:
+    def selection(self, params: TrainingParams) -> tuple[Definition, ...]:
         """Return definitions without those of other sources and of an accuracy not asked for."""
         left_out = set() if params.target else set(definitions.ACCURACY)
         if params.device == "cpu":
@@ -40,9 +40,9 @@ class Training(Benchmark[TrainingParams]):
             left_out.add(definitions.LINK_RATE)
         return tuple(definition for definition in self.metrics if definition not in left_out)
 
-    def planned(self, params: TrainingParams, ranks: int) -> Iterator[Planned]:
+    def plan(self, params: TrainingParams, ranks: int) -> Iterator[Planned]:
         """Return each part of a step for each kind of step, and what is measured once."""
-        for definition in self.selected(params):
+        for definition in self.selection(params):
             if definition in definitions.BY_PHASE:
                 for phase in params.phases[definition in definitions.WAITS :]:
                     yield Planned(metric=definition.metric, params={"data": phase})
@@ -73,6 +73,6 @@ class Training(Benchmark[TrainingParams]):
 
     def prepare(self, samples: Digits) -> Digits:
         """Prepare the samples of a batch; a benchmark of your own may do more."""
-        from cluster.measure.training.digits import prepared  # noqa: PLC0415
+        from cluster.measure.training.digits import normalise  # noqa: PLC0415
 
-        return prepared(samples)
+        return normalise(samples)

@@ -70,7 +70,7 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         return max(1, self.workers) * (self.shard // self.batch)
 
     @property
-    def untimed(self) -> int:
+    def lead_steps(self) -> int:
         """Steps of a round before those that are timed: the workers' first shards come together."""
         return max(self.warm_up, self.cycle)
 
@@ -124,10 +124,10 @@ _training = partial(
     synchronisation="ranks begin a round together; then each step's exchange keeps them together",
     warm_up="the first steps of each round, which also fill the loader",
 )
-_timed = partial(_training, clock="time.perf_counter of each rank, read once the device is idle")
+_metrics = partial(_training, clock="time.perf_counter of each rank, read once the device is idle")
 
 (SAMPLES_RATE, LINK_RATE, PREPARATION_RATE, EXCHANGE_RATE, MODEL_FLOPS, REQUESTS, BYTES_READ) = (
-    _timed(
+    _metrics(
         """
     samples_rate (samples/s): samples that all ranks train on in the timed steps of a round, over
         the time of the slowest rank
@@ -146,7 +146,7 @@ _timed = partial(_training, clock="time.perf_counter of each rank, read once the
         aggregation="all ranks",
     )
 )
-(STEP_TIME,) = _timed(
+(STEP_TIME,) = _metrics(
     f"{TIMED_STEP} (s, slowest rank): from the request for a batch to the request for the next one"
 )
 _PARTS = {
@@ -159,7 +159,7 @@ _PARTS = {
     "update": "of the weights, and the loss read from the device",
 }
 PARTS = {
-    part: _timed(f"{PART_METRICS[part]} (s, all ranks): {meaning}")[0]
+    part: _metrics(f"{PART_METRICS[part]} (s, all ranks): {meaning}")[0]
     for part, meaning in _PARTS.items()
 }
 (GPU_BUSY,) = _training(
@@ -169,7 +169,7 @@ PARTS = {
     """,
     clock="nvidia-smi, five times a second",
 )
-GRADIENT_BYTES, *ACCURACY = _timed(
+GRADIENT_BYTES, *ACCURACY = _metrics(
     """
     gradient_bytes (B, lower): gradients of the model, which all ranks reduce per step
     time_to_accuracy (s): training until the accuracy on the test images is reached, with data

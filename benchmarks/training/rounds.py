@@ -67,12 +67,12 @@ class Utilisation:
         if rank.number == 0 and self._peak:
             self._share = {phase: self._series(definitions.MODEL_FLOPS, phase) for phase in phases}
 
-    def trained(self, phase: str, begin: float, end: float) -> None:
+    def record_busy(self, phase: str, begin: float, end: float) -> None:
         """Record the driver's samples of a round's timed steps, by `time.perf_counter`."""
         if self._sampler is not None:
             self._busy[phase] += self._sampler.between(begin, end)
 
-    def computed(self, phase: str, rate: float, flops: int) -> None:
+    def record_share(self, phase: str, rate: float, flops: int) -> None:
         """Record a round's share of the peak, from the samples per second of all ranks."""
         if phase in self._share and self._peak:
             self._share[phase].append(100 * rate * flops / (self._peak * self._rank.size))
@@ -121,21 +121,21 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
     if params.device == "cuda":  # the peak that counts is that of single precision
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     groups.join_torch(rank, torch, backend)
-    real, tested = digits.load()
+    real, test_set = digits.load()
     trainer = Trainer(torch, device, params.width, params.seed)
     utilisation = Utilisation(rank, torch, device, params.phases)
 
     # Write the data where they are asked for, and keep this rank's first shards in memory.
     memory = MemorySource()
-    shard_source = sources.opened(rank, params.source, params.folder, real, params.dataset)
+    shard_source = sources.attach(rank, params.source, params.folder, real, params.dataset)
     names = [digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)]
     in_memory = names[:KEPT]
     resident = []
     for name in in_memory:
-        samples = digits.augmented(real, params.dataset, int(name.partition(".")[0]))
-        memory.write(name, digits.encoded(samples))
+        samples = digits.make_shard(real, params.dataset, int(name.partition(".")[0]))
+        memory.write(name, digits.encode(samples))
         for start in range(0, params.shard, params.batch):
-            ready = digits.prepared(samples.part(start, start + params.batch))
+            ready = digits.normalise(samples.part(start, start + params.batch))
             resident.append(trainer.place(ready))
     setting = _Setting(
         rank, params, trainer, shard_source or memory, memory,
@@ -147,7 +147,7 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
     utilisation.close()
     if params.target:
         train_to_accuracy(rank, params, lambda seed: Trainer(torch, device, params.width, seed),
-                          prepare(real), prepare(tested))  # fmt: skip
+                          prepare(real), prepare(test_set))  # fmt: skip
     torch.distributed.destroy_process_group()
 
 
@@ -185,8 +185,8 @@ def _rounds(setting: _Setting) -> None:
         for place, phase in enumerate(phases):
             result = number + place / len(phases)
             rank.progress(result, params.rounds, f"round {number + 1}, data {phase.name}")
-            rate = results.trained(phase.name, _train(setting, phase, number))
-            setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
+            rate = results.add_round(phase.name, _train(setting, phase, number))
+            setting.utilisation.record_share(phase.name, rate, setting.trainer.flops)
         _probe(setting, results, number)
     results.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
     for definition, value in (
@@ -206,7 +206,7 @@ def _rounds(setting: _Setting) -> None:
     last = [min(waits) for waits in zip(*exchanges, strict=True)]
     link = results.rate(definitions.LINK_RATE)
     size = len(setting.memory.fetch(setting.in_memory[0])) / params.shard
-    trained = Trained(
+    figures = Trained(
         samples=params.batch * rank.size,
         resident=results.steps("resident"),
         memory=results.steps("memory"),
@@ -217,7 +217,7 @@ def _rounds(setting: _Setting) -> None:
         preparation=results.rate(definitions.PREPARATION_RATE),
         exchange=results.rate(definitions.EXCHANGE_RATE),
     )
-    note = f"{training_answer(judge(trained))}."
+    note = f"{training_answer(judge(figures))}."
     rank.note(note)
     rank.print_line(f"with data {params.phases[-1]}: {note}")
 
@@ -238,7 +238,7 @@ def _train(setting: _Setting, phase: _Phase, number: int) -> float:
     try:
         setting.rank.barrier()
         begin = end = 0.0
-        for step in range(-params.untimed, params.steps):
+        for step in range(-params.lead_steps, params.steps):
             if step == 0:
                 begin = end = perf_counter()
             batch = take()
@@ -252,7 +252,7 @@ def _train(setting: _Setting, phase: _Phase, number: int) -> float:
                     phase.parts["preparation"].append(batch.preparation_wait)
                 for name in OWN:
                     phase.parts[name].append(getattr(parts, name))
-        setting.utilisation.trained(phase.name, begin, end)
+        setting.utilisation.record_busy(phase.name, begin, end)
         return end - begin
     finally:
         close()
@@ -278,7 +278,7 @@ def _feed(
 def _turn(setting: _Setting, number: int) -> Sequence[str]:
     """Go on where the turn before ended: a store may keep at hand what it has just sent."""
     params, names = setting.params, setting.names
-    first = number * (params.untimed + params.steps) * params.batch // params.shard % len(names)
+    first = number * (params.lead_steps + params.steps) * params.batch // params.shard % len(names)
     return (*names[first:], *names[:first])
 
 
@@ -292,7 +292,7 @@ class _Results:
         self._rates = {
             phase: self.series(definitions.SAMPLES_RATE, {"data": phase}) for phase in params.phases
         }
-        self._probed: dict[Definition, list[float]] = {}
+        self._probe_series: dict[Definition, list[float]] = {}
 
     def series(self, definition: Definition, params: dict[str, Any] | None = None) -> list[float]:
         """Begin a series that only rank 0 records."""
@@ -304,7 +304,7 @@ class _Results:
         """Return the time of the slowest rank to all of them."""
         return float(max(self.rank.comm.allgather(seconds)))
 
-    def trained(self, phase: str, seconds: float) -> float:
+    def add_round(self, phase: str, seconds: float) -> float:
         """Note how long a round took; give the samples per second of all ranks."""
         slowest = self.slowest(seconds)
         self.seconds[phase].append(slowest)
@@ -312,12 +312,12 @@ class _Results:
         self._rates[phase].append(samples / slowest)
         return samples / slowest
 
-    def probed(self, definition: Definition, amount: float, seconds: float) -> None:
+    def add_probe(self, definition: Definition, amount: float, seconds: float) -> None:
         """Note what all ranks did of one stage alone."""
-        if definition not in self._probed:
-            self._probed[definition] = self.series(definition)
+        if definition not in self._probe_series:
+            self._probe_series[definition] = self.series(definition)
         rate = amount * self.rank.size / self.slowest(seconds)
-        self._probed[definition].append(rate)
+        self._probe_series[definition].append(rate)
         self.probes.setdefault(definition.metric, []).append(rate)
 
     def steps(self, phase: str) -> tuple[float, ...]:
@@ -336,28 +336,28 @@ def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
 def _probe(setting: _Setting, results: _Results, number: int) -> None:
     """Do one stage at a time, on all ranks at once."""
     params, rank = setting.params, setting.rank
-    needed = params.steps * params.batch
+    samples = params.steps * params.batch
     if setting.shard_source is not setting.memory:
         rank.barrier()
         begin, before = perf_counter(), setting.shard_source.bytes
         with ThreadPoolExecutor(max(1, params.workers)) as pool:
-            names = islice(cycle(_turn(setting, 2 * number + 1)), needed // params.shard)
+            names = islice(cycle(_turn(setting, 2 * number + 1)), samples // params.shard)
             list(pool.map(setting.stages(setting.shard_source).fetch, names))
-        read = setting.shard_source.bytes - before
-        results.probed(definitions.LINK_RATE, read, perf_counter() - begin)
+        size = setting.shard_source.bytes - before
+        results.add_probe(definitions.LINK_RATE, size, perf_counter() - begin)
     loader = Loader(setting.stages(setting.memory), setting.in_memory, params.workers)
     try:
         rank.barrier()
         begin = perf_counter()
         for _ in range(params.steps):
             loader.next()
-        results.probed(definitions.PREPARATION_RATE, needed, perf_counter() - begin)
+        results.add_probe(definitions.PREPARATION_RATE, samples, perf_counter() - begin)
     finally:
         loader.close()
     if rank.size > 1:
         rank.barrier()
         shortest = min(setting.trainer.exchange() for _ in range(PROBED))
-        results.probed(definitions.EXCHANGE_RATE, params.batch, shortest)
+        results.add_probe(definitions.EXCHANGE_RATE, params.batch, shortest)
 
 
 def train_to_accuracy(
@@ -365,7 +365,7 @@ def train_to_accuracy(
     params: TrainingParams,
     trainer: Callable[[int], Trainer],
     real: Digits,
-    tested: Digits,
+    test_set: Digits,
 ) -> None:
     """Train several times, each time with other weights and another order, until a target."""
     point = {"target": 100 * params.target}
@@ -373,7 +373,7 @@ def train_to_accuracy(
         rank.begin(kind, {**point}, unit=kind.unit, is_beside=True) if rank.number == 0 else []
         for kind in definitions.ACCURACY
     )
-    failed = 0
+    failures = 0
     for number in range(params.seeds):
         rank.progress(number, params.seeds, f"to {params.target:.0%} accuracy")
         seed = params.seed + number
@@ -384,7 +384,7 @@ def train_to_accuracy(
             step_losses = [model.step(batch)[1] for batch in _batches(rank, real, seed, epoch)]
             duration += perf_counter() - begin
             loss = fmean(step_losses)
-            accuracy = model.accuracy(tested)
+            accuracy = model.accuracy(test_set)
             if accuracy >= params.target:
                 break
         seconds = max(rank.comm.allgather(duration))
@@ -393,10 +393,10 @@ def train_to_accuracy(
         if accuracy >= params.target:
             times.append(seconds)
         else:
-            failed += 1
+            failures += 1
     rank.end()
     rank.note(
-        f"{params.seeds - failed} of {params.seeds} seeds reached {params.target:.1%} accuracy "
+        f"{params.seeds - failures} of {params.seeds} seeds reached {params.target:.1%} accuracy "
         f"within {params.epochs} epochs, with {GLOBAL_BATCH} samples per step of all ranks."
     )
 

@@ -67,25 +67,25 @@ class Benchmark(Plugin, Generic[ParamsT]):
     def check(self, params: ParamsT, ranks: int) -> None:
         """Refuse parameters that these ranks cannot run, before anything is started (SpecError)."""
 
-    def selected(self, params: ParamsT) -> tuple[Definition, ...]:
+    def selection(self, params: ParamsT) -> tuple[Definition, ...]:
         """Return those of `metrics` that these parameters measure; all of them by default."""
         return self.metrics
 
-    def recorded(self, params: ParamsT) -> tuple[Definition, ...]:
-        """Return all definitions under which ranks may record values; by default, the selected.
+    def variants(self, params: ParamsT) -> tuple[Definition, ...]:
+        """Return all definitions under which ranks may record values; by default, the selection.
 
         A metric has several where each host decides how it is timed.
         """
-        return self.selected(params)
+        return self.selection(params)
 
-    def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
+    def plan(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
         """Return every series (metric and data point) to measure, so that a missing one is noticed.
 
         Empty by default: then no missing series is noticed.
         """
         return ()
 
-    def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
+    def find_metrics(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
         """Return the definitions of metrics by name, in that order; repeats are allowed.
 
         SpecError: there is no such metric, or `metrics` is empty.
@@ -137,8 +137,8 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     def program(self, params: ParamsT) -> list[str]:
         """Return each rank's command in the job's folder; by default, Python with this file."""
-        encoded = msgspec.json.encode(params, enc_hook=encode).decode()
-        return ["python3", "-P", f"{self.name}.py", encoded]
+        argument = msgspec.json.encode(params, enc_hook=encode).decode()
+        return ["python3", "-P", f"{self.name}.py", argument]
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Read the measurements from a job's files; by default, those that the ranks recorded."""

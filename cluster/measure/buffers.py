@@ -44,7 +44,7 @@ class WrongDataError(Exception):
     """A byte that arrived differs from the byte that was sent."""
 
 
-def aligned(size: int) -> Buffer:
+def allocate(size: int) -> Buffer:
     """Return zeroed memory that starts at a page boundary."""
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
@@ -57,7 +57,7 @@ def pattern(size: int) -> Buffer:
     """Return pseudo-random bytes from a page boundary, the same on every rank."""
     import numpy as np  # noqa: PLC0415
 
-    bytes_ = aligned(size)
+    bytes_ = allocate(size)
     bytes_[:] = np.frombuffer(np.random.default_rng(SEED).bytes(size), np.uint8)
     return bytes_
 
@@ -65,22 +65,22 @@ def pattern(size: int) -> Buffer:
 def inverse(bytes_: Buffer) -> Buffer:
     import numpy as np  # noqa: PLC0415
 
-    return np.invert(bytes_, out=aligned(len(bytes_)))
+    return np.invert(bytes_, out=allocate(len(bytes_)))
 
 
-def check_data(arrived: Buffer, expected: Buffer, label: str) -> None:
+def check_data(actual: Buffer, expected: Buffer, label: str) -> None:
     """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
-    offset = first_difference(arrived, expected)
+    offset = first_difference(actual, expected)
     if offset is not None:
         raise WrongDataError(
-            f"{label}: byte {offset} arrived as {arrived[offset]}, but was sent as "
+            f"{label}: byte {offset} arrived as {actual[offset]}, but was sent as "
             f"{expected[offset]}"
         )
 
 
-def first_difference(arrived: Buffer, expected: Buffer) -> int | None:
+def first_difference(actual: Buffer, expected: Buffer) -> int | None:
     for start in range(0, len(expected), CACHED):
-        differs = arrived[start : start + CACHED] != expected[start : start + CACHED]
+        differs = actual[start : start + CACHED] != expected[start : start + CACHED]
         if differs.any():
             return start + int(differs.argmax())
     return None
@@ -204,14 +204,14 @@ class CpuMemory:
 
     def zeros(self, size: int) -> Piece:
         """Make a block of zeros, of a size in bytes, that starts at a page boundary."""
-        return aligned(size)
+        return allocate(size)
 
     def clear(self, block: Buffer) -> None:
         block[:] = 0
 
-    def check(self, arrived: Buffer, expected: Buffer, label: str) -> None:
+    def check(self, actual: Buffer, expected: Buffer, label: str) -> None:
         """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
-        check_data(arrived, expected, label)
+        check_data(actual, expected, label)
 
     def moves(self, comm: Comm) -> Moves:
         """Return MPI's own calls, so that their times include no code of cluster."""
@@ -219,7 +219,7 @@ class CpuMemory:
 
         return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
 
-    def defined(self, definition: Definition) -> Definition:
+    def redefine(self, definition: Definition) -> Definition:
         """Return the definition of a metric for messages in this memory."""
         return definition
 
@@ -261,13 +261,13 @@ class GpuMemory:
         self._library.clear(block.array)
         self._library.synchronise()
 
-    def check(self, arrived: Block, expected: Block, label: str) -> None:
+    def check(self, actual: Block, expected: Block, label: str) -> None:
         """Compare them on the GPU; only bytes that differ are copied from it."""
-        for start in range(0, len(arrived), CHUNK):
+        for start in range(0, len(actual), CHUNK):
             part = slice(start, start + CHUNK)
-            if not self._library.equal(arrived.array[part], expected.array[part]):
+            if not self._library.equal(actual.array[part], expected.array[part]):
                 check_data(
-                    self._library.fetch(arrived.array), self._library.fetch(expected.array), label
+                    self._library.fetch(actual.array), self._library.fetch(expected.array), label
                 )
                 raise WrongDataError(f"{label}: it arrived wrong, and is correct now")
 
@@ -302,7 +302,7 @@ class GpuMemory:
             wait,
         )
 
-    def defined(self, definition: Definition) -> Definition:
+    def redefine(self, definition: Definition) -> Definition:
         return on_gpus(definition)
 
 

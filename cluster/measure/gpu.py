@@ -23,16 +23,14 @@ MS = 1e-3  # of CUDA's events, in seconds
 
 
 def check_host(
-    facts: Facts, needed: int, advice: str = "", *, by_mpi: bool = True, instead: str = INSTEAD
+    facts: Facts, need: int, advice: str = "", *, by_mpi: bool = True, instead: str = INSTEAD
 ) -> None:
     """Refuse hosts that lack GPUs, or the software that a benchmark needs to use them (SpecError).
 
     Without `by_mpi`, NCCL sends: it needs no MPI with CUDA, and torch installs itself.
     """
-    if len(facts.gpus) < needed:
-        raise missing_gpus_error(
-            facts.host, len(facts.gpus), needed, advice=advice, instead=instead
-        )
+    if len(facts.gpus) < need:
+        raise missing_gpus_error(facts.host, len(facts.gpus), need, advice=advice, instead=instead)
     if not by_mpi:
         return
     if not set(PACKAGES) & set(facts.libraries):
@@ -43,7 +41,7 @@ def check_host(
 def missing_gpus_error(
     host: str,
     count: int,
-    needed: int,
+    need: int,
     means: str = "Its driver finds none: nvidia-smi is missing, or lists none.",
     advice: str = "",
     instead: str = INSTEAD,
@@ -53,12 +51,12 @@ def missing_gpus_error(
     `advice` is the option that gives GPUs, with `{gpus}` for their number; `instead` is a flag that
     does without.
     """
-    option = f", such as {advice.format(gpus=needed)}" if advice else ""
+    option = f", such as {advice.format(gpus=need)}" if advice else ""
     if count:
         return SpecError(
-            f"{host} has {count} GPU(s) for {needed} ranks.",
+            f"{host} has {count} GPU(s) for {need} ranks.",
             means="Each rank needs a GPU of its own.",
-            remedy=f"Ask for machines with {needed}{option}, or for a rank on each: "
+            remedy=f"Ask for machines with {need}{option}, or for a rank on each: "
             "--ranks-per-host 1",
         )
     return SpecError(
@@ -110,15 +108,15 @@ class CudaCopies:
         self._device = f"cuda:{gpu}"
         self._gpu = gpu
 
-    def from_host(self, count: int, *, pinned: bool) -> list[float]:
+    def from_host(self, count: int, *, pin: bool) -> list[float]:
         """Time copies of the host's memory to the GPU; pinned memory is locked."""
-        source, target = self._host(PATTERN, pinned=pinned), self._on_gpu(0)
-        return self._checked(source, target, count, by_events=pinned)
+        source, target = self._host(PATTERN, pin=pin), self._on_gpu(0)
+        return self._time_copies(source, target, count, by_events=pin)
 
-    def to_host(self, count: int, *, pinned: bool) -> list[float]:
+    def to_host(self, count: int, *, pin: bool) -> list[float]:
         """Time copies of the GPU's memory to the host, as in `from_host`."""
-        source, target = self._on_gpu(PATTERN), self._host(0, pinned=pinned)
-        return self._checked(source, target, count, by_events=pinned)
+        source, target = self._on_gpu(PATTERN), self._host(0, pin=pin)
+        return self._time_copies(source, target, count, by_events=pin)
 
     def both_ways(self, count: int) -> list[float]:
         """Time a copy to the GPU and one from it at once, in two streams, of locked memory.
@@ -126,26 +124,26 @@ class CudaCopies:
         Each value is the seconds of a pair, from the first begin to the last end.
         """
         torch = self._torch
-        down, landed = self._host(PATTERN, pinned=True), self._on_gpu(0)
-        up, arrived = self._on_gpu(PATTERN), self._host(0, pinned=True)
+        down, gpu_copy = self._host(PATTERN, pin=True), self._on_gpu(0)
+        up, host_copy = self._on_gpu(PATTERN), self._host(0, pin=True)
         with torch.cuda.device(self._gpu):
             first, second = torch.cuda.Stream(), torch.cuda.Stream()
 
             def once() -> None:
                 second.wait_stream(first)  # neither begins before the event that begins the time
                 with torch.cuda.stream(first):
-                    landed.copy_(down, non_blocking=True)
+                    gpu_copy.copy_(down, non_blocking=True)
                 with torch.cuda.stream(second):
-                    arrived.copy_(up, non_blocking=True)
+                    host_copy.copy_(up, non_blocking=True)
                 first.wait_stream(second)
 
             seconds = self._by_events(once, count, first)
-        self._compare(landed, down)
-        self._compare(arrived, up)
+        self._compare(gpu_copy, down)
+        self._compare(host_copy, up)
         return seconds
 
     def within(self, count: int) -> list[float]:
-        return self._checked(self._on_gpu(PATTERN), self._on_gpu(0), count, by_events=True)
+        return self._time_copies(self._on_gpu(PATTERN), self._on_gpu(0), count, by_events=True)
 
     def to_peer(self, peer: int, count: int) -> list[float]:
         """Time copies to another GPU's memory: wall-clock seconds until both are idle."""
@@ -162,10 +160,10 @@ class CudaCopies:
 
     def wall_clock(self, count: int) -> list[float]:
         """Time copies of locked memory to the GPU by the wall clock, to check the events."""
-        source, target = self._host(PATTERN, pinned=True), self._on_gpu(0)
+        source, target = self._host(PATTERN, pin=True), self._on_gpu(0)
         return self._by_clock(lambda: target.copy_(source, non_blocking=True), count, (self._gpu,))
 
-    def _checked(self, source: Any, target: Any, count: int, *, by_events: bool) -> list[float]:  # noqa: ANN401
+    def _time_copies(self, source: Any, target: Any, count: int, *, by_events: bool) -> list[float]:  # noqa: ANN401
         torch = self._torch
         with torch.cuda.device(self._gpu):
 
@@ -209,10 +207,10 @@ class CudaCopies:
         for gpu in gpus:
             self._torch.cuda.synchronize(gpu)
 
-    def _host(self, value: int, *, pinned: bool) -> Any:  # noqa: ANN401
+    def _host(self, value: int, *, pin: bool) -> Any:  # noqa: ANN401
         """Return memory of the NUMA node on which this thread runs: `fill_` touches it first."""
         torch = self._torch
-        tensor = torch.empty(self._size, dtype=torch.uint8, pin_memory=pinned)
+        tensor = torch.empty(self._size, dtype=torch.uint8, pin_memory=pin)
         return tensor.fill_(value)
 
     def _on_gpu(self, value: int) -> Any:  # noqa: ANN401

@@ -110,19 +110,19 @@ def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os
     rank, size = comm.Get_rank(), comm.Get_size()
     if expected and size != expected:
         first = library.partition("\n")[0].partition(",")[0].strip("\0 ")
-        used, spoken = pmi_of(variables), spoken_by(library)
+        srun_pmi, interfaces = pmi_of(variables), spoken_by(library)
         process = variables.get("SLURM_PROCID") or variables.get("PMI_RANK") or "a process"
-        if not used or used in spoken:
+        if not srun_pmi or srun_pmi in interfaces:
             raise ClusterError(
                 f"{expected} ranks were started, and this one found itself rank {rank} of {size}.",
                 means="Nothing was measured: the ranks do not find one another.",
                 remedy="Start them by the mpirun of the same MPI: --starter mpirun",
             )
-        right = [f"--starter srun:{pmi}" for pmi in spoken if pmi != used]
+        right = [f"--starter srun:{pmi}" for pmi in interfaces if pmi != srun_pmi]
         raise ClusterError(
             f"{expected} ranks were started, and process {process} found itself rank {rank} of "
-            f"{size}: srun started it with --mpi={used}, which {first} does not speak.",
-            means=f"Nothing was measured. It speaks {' and '.join(spoken)}.",
+            f"{size}: srun started it with --mpi={srun_pmi}, which {first} does not speak.",
+            means=f"Nothing was measured. It speaks {' and '.join(interfaces)}.",
             remedy=f"Type: {' or '.join([*right, '--starter mpirun'])}",
         )
     if len(set(places)) > 1 and not _is_here(places[rank]):

@@ -55,18 +55,18 @@ def read_list(text: str) -> tuple[str, ...]:
     return tuple(match[1] for line in text.splitlines() if (match := NAMES.match(line)))
 
 
-def choose_pmi(mpi: str, offered: Sequence[str]) -> str:
+def choose_pmi(mpi: str, choices: Sequence[str]) -> str:
     """Choose the value of `--mpi` for ranks of an MPI (SpecError: there is none)."""
-    spoken = spoken_by(mpi)
-    for interface in spoken:
-        if interface in offered:
+    interfaces = spoken_by(mpi)
+    for interface in interfaces:
+        if interface in choices:
             return interface
-        versions = [version for version in offered if version.startswith(f"{interface}_v")]
+        versions = [version for version in choices if version.startswith(f"{interface}_v")]
         if versions:
             return max(versions, key=lambda version: int(re.sub(r"\D", "", version) or 0))
     raise SpecError(
         f"srun cannot start ranks of {mpi or 'an unknown MPI'}: they speak "
-        f"{' and '.join(spoken)}, and this Slurm offers {', '.join(offered) or 'nothing'}.",
+        f"{' and '.join(interfaces)}, and this Slurm offers {', '.join(choices) or 'nothing'}.",
         means="Nothing was started: each process would be rank 0 of 1.",
         remedy="Let the MPI start them: --starter mpirun",
     )
@@ -80,15 +80,15 @@ def step_words(layout: Layout, tasks: int, *, pmi: str = "", overcommit: bool) -
     `arbitrary`: then task N runs on the Nth name of `--nodelist`. A rank that dies ends the others,
     which would wait for it. Without `pmi`, `--mpi` is that of the allocation.
     """
-    lent = layout.allocation
-    names = lent.names if lent else layout.addresses
+    allocation = layout.allocation
+    names = allocation.names if allocation else layout.addresses
     by_place = dict(zip(layout.addresses, names, strict=True))
     places = [by_place[a] for a in layout.slots for _ in range(layout.addresses.count(a) * tasks)]
     uniform = len(set(names)) == len(names)
     return [
         "srun",
-        *([f"--jobid={lent.job}"] if lent and lent.job else []),
-        f"--mpi={pmi or (lent.pmi if lent else '') or 'none'}",
+        *([f"--jobid={allocation.job}"] if allocation and allocation.job else []),
+        f"--mpi={pmi or (allocation.pmi if allocation else '') or 'none'}",
         "--overlap",
         *("-N", str(len(set(places))), "-n", str(len(places))),
         *([f"--ntasks-per-node={tasks}"] if uniform else []),

@@ -59,10 +59,10 @@ class Rank:
         self._file = (folder / f"measurements.{self.number}.jsonl").open("ab", buffering=0)
         self._open: list[OpenSeries] = []
         self._writing = threading.Lock()
-        self._stopped = False
+        self._is_stopped = False
         self._reported_at = 0.0
         self._before = ProcessorTimes()
-        self._began, self._sent = processor_times(), sent_bytes()
+        self._began, self._traffic = processor_times(), sent_bytes()
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer)
@@ -76,7 +76,7 @@ class Rank:
         start = processor_times()
         time.sleep(WATCHED)
         self._before, self._began = times_since(start), processor_times()
-        self._sent = sent_bytes()
+        self._traffic = sent_bytes()
 
     def begin(
         self,
@@ -92,9 +92,9 @@ class Rank:
         `size` bytes move during each value. Values but those of foreign programs are seconds. A
         series `is_beside` those that were begun before: all of them end together.
         """
-        opened = OpenSeries(definition, params, size, unit, [])
-        self._open = [*self._open, opened] if is_beside else [opened]
-        return opened.values
+        series = OpenSeries(definition, params, size, unit, [])
+        self._open = [*self._open, series] if is_beside else [series]
+        return series.values
 
     def end(self) -> None:
         """Write the open series, but none without values."""
@@ -130,29 +130,27 @@ class Rank:
     def write_process_info(self) -> None:
         """Write the cores and connections of this process, after its last value."""
         path = self._folder / PROCESS_FILE.format(rank=self.number)
-        process = process_info(self.number, self._began, self._before, self._sent)
+        process = process_info(self.number, self._began, self._before, self._traffic)
         path.write_bytes(msgspec.json.encode(process))
 
-    def progress(self, completed: float, total: int, label: str) -> None:
+    def progress(self, current: float, total: int, label: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.
 
-        `completed` has the fraction of the current step; `label` names it.
+        `current` has the fraction of the current step; `label` names it.
         """
         now = time.monotonic()
-        if self._progress is None or (
-            completed < total and now - self._reported_at < PROGRESS_EVERY
-        ):
+        if self._progress is None or (current < total and now - self._reported_at < PROGRESS_EVERY):
             return
         self._reported_at = now
-        line = msgspec.json.encode(Progress(done=completed, total=total, what=label))
+        line = msgspec.json.encode(Progress(done=current, total=total, what=label))
         self._progress.write(line + b"\n")
 
     def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
         """Wait, without busy-waiting, for an object from another rank, by its number there."""
         request = comm.irecv(source=source)
         while True:
-            arrived, message = request.test()
-            if arrived:
+            has_arrived, message = request.test()
+            if has_arrived:
                 return message
             time.sleep(NAP)
 
@@ -182,11 +180,11 @@ class Rank:
     def _write(self, *, complete: bool) -> None:
         """Write the open series once: after a stop, the main thread may still call this."""
         with self._writing:
-            opened, self._open = [series for series in self._open if series.values], []
-            if not opened or self._stopped:
+            results, self._open = [series for series in self._open if series.values], []
+            if not results or self._is_stopped:
                 return
-            self._stopped = not complete
-            for series in opened:
+            self._is_stopped = not complete
+            for series in results:
                 measurement = Measurement(
                     metric=series.definition.metric,
                     definition=series.definition.id,
@@ -204,6 +202,6 @@ class Rank:
         number = os.read(reader, 1)[0]
         self._write(complete=False)
         with self._writing:
-            self._stopped = True
+            self._is_stopped = True
         time.sleep(LINGER)  # the first rank that ends makes mpirun kill the others
         os._exit(128 + number)

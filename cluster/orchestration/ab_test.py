@@ -102,7 +102,7 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
     points = [
         {
             (planned.metric, *sorted(planned.params.items()))
-            for planned in benchmark.planned(params, ranks)
+            for planned in benchmark.plan(params, ranks)
             if planned.metric != MEMORY  # it is only the limit of others
         }
         for benchmark, params in checked

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import ROOT
-from watched import CASES, KINDS, LENGTH, SEEDS, share, stationary, stepped, stepped_in_the_middle
+from watched import CASES, KINDS, LENGTH, SEEDS, middle_step_series, share, stationary, step_series
 
 from cluster.analysis.statistics.change_points import SMALLEST, look
 
@@ -39,13 +39,13 @@ ASK = """
 import json, sys
 from otava.analysis import compute_change_points
 from otava.series import AnalysisOptions
-asked = json.load(sys.stdin)
+request = json.load(sys.stdin)
 usual = AnalysisOptions()  # what the command of Otava uses unless it is told otherwise
 json.dump([
     [int(point.index) for point in compute_change_points(
-        series, window_len=asked["window"] or usual.window_len, max_pvalue=asked["level"],
-        min_magnitude=asked["smallest"])[0]]
-    for series in asked["series"]
+        series, window_len=request["window"] or usual.window_len, max_pvalue=request["level"],
+        min_magnitude=request["smallest"])[0]]
+    for series in request["series"]
 ], sys.stdout)
 """
 
@@ -71,13 +71,13 @@ def against_otava(repetitions: int) -> None:
     for number, kind in enumerate(KINDS):
         alarms = _alarms([values.tolist() for values in stationary(number, seeds)])
         _row(f"{len(alarms.own_points)} of {kind.__name__}", _shares(alarms, 0, LENGTH))
-        total = _Alarms(*([*counted, *runs] for counted, runs in zip(total, alarms, strict=True)))
+        total = _Alarms(*([*sums, *runs] for sums, runs in zip(total, alarms, strict=True)))
     _row(f"all {len(total.own_points)}", _shares(total, 0, LENGTH))
     _row(f"a change within {FAR} of the step, one look", columns)
     for number, step in enumerate(CASES):
-        alarms = _alarms([values.tolist() for values in stepped(number, step, seeds)])
+        alarms = _alarms([values.tolist() for values in step_series(number, step, seeds)])
         _row(step.name, _shares(alarms, LENGTH - step.after - FAR, LENGTH))
-    alarms = _alarms([values.tolist() for values in stepped_in_the_middle(seeds)])
+    alarms = _alarms([values.tolist() for values in middle_step_series(seeds)])
     middle = LENGTH // 2
     for far in (NEAR, FAR):
         name = f"3 deviations at run {middle}, within {far}"

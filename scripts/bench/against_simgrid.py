@@ -123,10 +123,10 @@ def _ratios(
     if messages is None:
         sys.exit("the simulated ping-pong has too few sizes")
     return [
-        (name, seconds / predicted)
+        (name, seconds / prediction)
         for name, size, seconds in times
         if name in choice
-        and (predicted := predicted_time(messages, name, choice[name], RANKS, size))
+        and (prediction := predicted_time(messages, name, choice[name], RANKS, size))
     ]
 
 

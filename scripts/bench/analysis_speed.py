@@ -35,10 +35,10 @@ def summarising(root: Path, repetitions: int) -> None:
     times, peak = [], 0.0
     for _ in range(repetitions):
         argv = [sys.executable, "-c", line, str(folder)]
-        n, elapsed, kib = subprocess.check_output(argv, text=True).split()
+        n, duration, kib = subprocess.check_output(argv, text=True).split()
         if int(n) != MILLION:
             sys.exit(f"{n} values were summarised, not {MILLION}")
-        times.append(float(elapsed))
+        times.append(float(duration))
         peak = max(peak, float(kib) / 1024)
     middle = statistics.median(times)
     say("1e6 raw values", f"{middle:.2f} s", "1 s", good=middle <= 1)

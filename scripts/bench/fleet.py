@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Values = NDArray[np.float64]
 
-Found = tuple[set[int], set[int], int]
+Findings = tuple[set[int], set[int], int]
 """The bad directions, or hosts, and the bad links that a method finds; undecided directions."""
 FABRIC = Fabric(leaves=32, hosts=32)
 HOSTS = FABRIC.size
@@ -43,7 +43,7 @@ LONG = 30  # rounds, after which hosts are named although it is not known which 
 TARGET = 0.99  # of precision and recall
 
 
-class Planted(NamedTuple):
+class FaultyFleet(NamedTuple):
     """A fleet, and what is wrong with it."""
 
     simulator: FleetSimulator  # of the fleet
@@ -54,19 +54,19 @@ class Planted(NamedTuple):
 class Tally:
     """How much of what was planted was found, and how much else was."""
 
-    right = wrong = missed = fleets = 0
+    right = wrong = misses = fleets = 0
 
-    def add(self, planted: set[int], results: set[int]) -> None:
+    def add(self, faults: set[int], results: set[int]) -> None:
         """Take one fleet."""
         self.fleets += 1
-        self.right += len(planted & results)
-        self.wrong += len(results - planted)
-        self.missed += len(planted - results)
+        self.right += len(faults & results)
+        self.wrong += len(results - faults)
+        self.misses += len(faults - results)
 
     def shares(self) -> tuple[float, float]:
         """Return precision, of what was blamed, and recall, of what is bad."""
-        blamed, bad = self.right + self.wrong, self.right + self.missed
-        return self.right / blamed if blamed else 1.0, self.right / bad if bad else 1.0
+        blames, bad = self.right + self.wrong, self.right + self.misses
+        return self.right / blames if blames else 1.0, self.right / bad if bad else 1.0
 
     def cells(self) -> tuple[str, str, str]:
         """Return precision, recall, and parts blamed wrongly per fleet."""
@@ -74,7 +74,7 @@ class Tally:
         return f"{precision:.4f}", f"{recall:.4f}", f"{self.wrong / max(1, self.fleets):.2f}"
 
 
-def plant(hosts: int, links: int, seed: int) -> Planted:
+def plant(hosts: int, links: int, seed: int) -> FaultyFleet:
     """Plant bad hosts and links at random."""
     chance = np.random.default_rng([seed, hosts, links])
     faults: list[Fault] = []
@@ -94,7 +94,7 @@ def plant(hosts: int, links: int, seed: int) -> Planted:
         faults.append(Fault(kind="link", number=leaf, part=spine, share=share))
         low, high = np.array([leaf]), np.array([spine])
         numbers |= {int(edge.up(low, high)[0]), int(edge.down(low, high)[0])}
-    return Planted(FleetSimulator(FABRIC, HOSTS, tuple(faults), seed), directions, numbers)
+    return FaultyFleet(FleetSimulator(FABRIC, HOSTS, tuple(faults), seed), directions, numbers)
 
 
 def both_ways(pairs: Numbers) -> tuple[Numbers, Numbers]:
@@ -103,13 +103,13 @@ def both_ways(pairs: Numbers) -> tuple[Numbers, Numbers]:
     return np.concatenate([a, b]), np.concatenate([b, a])
 
 
-def tested(
-    planted: Planted, rounds: Iterable[Numbers], *, alone: bool
+def test_rounds(
+    fleet: FaultyFleet, rounds: Iterable[Numbers], *, alone: bool
 ) -> tuple[Numbers, Numbers, Values]:
     """Test all pairs of rounds, both directions at once."""
     steps = [both_ways(pairs) for pairs in rounds]
     values = [
-        planted.simulator.rates(*ends, number, alone=alone).values
+        fleet.simulator.rates(*ends, number, alone=alone).values
         for number, ends in enumerate(steps)
     ]
     source, target = (np.concatenate(column) for column in zip(*steps, strict=True))
@@ -117,30 +117,30 @@ def tested(
 
 
 def solve_own(
-    planted: Planted, *, rounds: int = 10, alone: bool = False, grouped: bool = True
-) -> Found:
+    fleet: FaultyFleet, *, rounds: int = 10, alone: bool = False, by_leaf: bool = True
+) -> Findings:
     """Return what our solver blames, and how much it leaves undecided."""
     plan = (
         first_rounds(LEAF.tolist(), rounds)
-        if grouped
+        if by_leaf
         else between_groups(group_members(LEAF.tolist()), rounds)
     )
-    source, target, values = tested(planted, plan, alone=alone)
-    groups = LEAF if grouped else np.zeros_like(LEAF)
+    source, target, values = test_rounds(fleet, plan, alone=alone)
+    groups = LEAF if by_leaf else np.zeros_like(LEAF)
     parts = parts_of(source, target, groups)
     if alone:
-        paths = planted.simulator.paths(source, target)
-        parts = routed_parts(planted.simulator.fabric_links, source, target, paths)
-    shared = (LEAF[source] != LEAF[target]) & (not alone)
-    blame = solve(PairTests(parts.paths, values, shared, parts.kinds))
+        paths = fleet.simulator.paths(source, target)
+        parts = routed_parts(fleet.simulator.fabric_links, source, target, paths)
+    is_across = (LEAF[source] != LEAF[target]) & (not alone)
+    blame = solve(PairTests(parts.paths, values, is_across, parts.kinds))
     first = 2 * (HOSTS + parts.groups) - 2 * HOSTS
-    blamed = {culprit.part for culprit in blame.blamed}
-    hosts = {part for part in blamed if part < 2 * HOSTS}
-    undecided = sum(1 for culprit in blame.undecided if parts.kinds[culprit.part] == HOST)
-    return hosts, {part - first for part in blamed - hosts}, undecided
+    culprits = {culprit.part for culprit in blame.blamed}
+    hosts = {part for part in culprits if part < 2 * HOSTS}
+    doubts = sum(1 for culprit in blame.undecided if parts.kinds[culprit.part] == HOST)
+    return hosts, {part - first for part in culprits - hosts}, doubts
 
 
-def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> Found:
+def two_passes(fleet: FaultyFleet, seed: int, *, is_inside: bool) -> Findings:
     """Pair at random, or inside the leaf; pair each suspect again with one that passed."""
     chance = np.random.default_rng([seed, 5])
     order = chance.permutation(HOSTS)
@@ -148,20 +148,20 @@ def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> Found:
         order = np.concatenate(
             [chance.permutation(leaf) for leaf in np.split(np.arange(HOSTS), 32)]
         )
-    suspects = _low_hosts(planted, order.reshape(-1, 2), 0)
-    passed = np.array(sorted(set(range(HOSTS)) - suspects))
-    if not len(passed) or not suspects:
+    suspects = _low_hosts(fleet, order.reshape(-1, 2), 0)
+    good_hosts = np.array(sorted(set(range(HOSTS)) - suspects))
+    if not len(good_hosts) or not suspects:
         return suspects, set(), 0
     low_hosts = np.array(sorted(suspects))
     partners = []
     for host in low_hosts.tolist():
-        near = passed[LEAF[passed] == LEAF[host]] if is_inside else passed
-        partners.append(int(chance.choice(near if len(near) else passed)))
+        near = good_hosts[LEAF[good_hosts] == LEAF[host]] if is_inside else good_hosts
+        partners.append(int(chance.choice(near if len(near) else good_hosts)))
     pairs = np.stack([low_hosts, np.array(partners)], axis=1)
-    return _low_hosts(planted, pairs, 1) & suspects, set(), 0
+    return _low_hosts(fleet, pairs, 1) & suspects, set(), 0
 
 
-def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
+def _low_hosts(fleet: FaultyFleet, pairs: Numbers, number: int) -> set[int]:
     """Return the hosts of pairs of which a direction is low; a partner may be in several pairs."""
     results: set[int] = set()
     rest = pairs
@@ -169,7 +169,7 @@ def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
         _, first = np.unique(rest[:, 1], return_index=True)
         pairs_of_round = rest[first]
         source, target = both_ways(pairs_of_round)
-        values = planted.simulator.rates(source, target, number).values
+        values = fleet.simulator.rates(source, target, number).values
         low = (values < LOW * FABRIC.rate).reshape(2, -1).any(axis=0)
         results |= set(pairs_of_round[low].ravel().tolist())
         rest = np.delete(rest, first, axis=0)
@@ -177,9 +177,9 @@ def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
     return results
 
 
-def median_polish(planted: Planted) -> Found:
+def median_polish(fleet: FaultyFleet) -> Findings:
     """Fit an effect for each sender and receiver by medians; a low effect is a bad direction."""
-    source, target, values = tested(planted, first_rounds(LEAF.tolist(), 10), alone=False)
+    source, target, values = test_rounds(fleet, first_rounds(LEAF.tolist(), 10), alone=False)
     rest = np.log(values / FABRIC.rate)
     effects = np.zeros(2 * HOSTS)
     for _ in range(10):
@@ -216,12 +216,12 @@ def grid(seeds: int) -> bool:
     for hosts, links in GRID:
         tallies = alone, fabric, crowd, unknown = Tally(), Tally(), Tally(), Tally()
         for seed in range(1, seeds + 1):
-            planted = plant(hosts, links, seed)
-            results, found_links, _ = solve_own(planted, alone=True)
-            alone.add(planted.directions, results)
-            fabric.add(planted.links, found_links)
-            crowd.add(planted.directions, solve_own(planted)[0])
-            unknown.add(planted.directions, solve_own(planted, rounds=LONG, grouped=False)[0])
+            fleet = plant(hosts, links, seed)
+            results, found_links, _ = solve_own(fleet, alone=True)
+            alone.add(fleet.directions, results)
+            fabric.add(fleet.links, found_links)
+            crowd.add(fleet.directions, solve_own(fleet)[0])
+            unknown.add(fleet.directions, solve_own(fleet, rounds=LONG, by_leaf=False)[0])
         row(hosts, links, *(", ".join(tally.cells()) for tally in tallies))
         good &= all(min(t.shares()) >= TARGET for t in tallies)
     return good
@@ -230,25 +230,25 @@ def grid(seeds: int) -> bool:
 def methods(seeds: int) -> None:
     """The same fleets for all methods: healthy ones, and those of the hardest comparison."""
     header("method", "healthy: wrong per fleet", "16 hosts and 8 links: P, R, wrong", "undecided")
-    ways: dict[str, Callable[[Planted, int], Found]] = {
+    ways: dict[str, Callable[[FaultyFleet, int], Findings]] = {
         "random pairs, suspects again with a good one": partial(two_passes, is_inside=False),
         "the same inside the leaf": partial(two_passes, is_inside=True),
         "median polish, 2 + 8 rounds": lambda p, _: median_polish(p),
-        "cluster, 10 rounds, leaves unknown": lambda p, _: solve_own(p, grouped=False),
-        "cluster, 30 rounds, leaves unknown": lambda p, _: solve_own(p, rounds=LONG, grouped=False),
+        "cluster, 10 rounds, leaves unknown": lambda p, _: solve_own(p, by_leaf=False),
+        "cluster, 30 rounds, leaves unknown": lambda p, _: solve_own(p, rounds=LONG, by_leaf=False),
         "cluster, 2 in the leaf + 8 between": lambda p, _: solve_own(p),
     }
     for name, way in ways.items():
-        healthy, bad, undecided = Tally(), Tally(), 0
+        healthy, bad, doubts = Tally(), Tally(), 0
         for seed in range(1, seeds + 1):
             healthy.add(set(), way(plant(0, 0, seed), seed)[0])
-            planted = plant(*HARDEST, seed)
-            results, _, rest = way(planted, seed)
+            fleet = plant(*HARDEST, seed)
+            results, _, rest = way(fleet, seed)
             by_host = name.startswith(("random", "the same"))
-            truth = {part % HOSTS for part in planted.directions} if by_host else planted.directions
+            truth = {part % HOSTS for part in fleet.directions} if by_host else fleet.directions
             bad.add(truth, results)
-            undecided += rest
-        row(name, healthy.cells()[2], ", ".join(bad.cells()), f"{undecided / seeds:.1f}")
+            doubts += rest
+        row(name, healthy.cells()[2], ", ".join(bad.cells()), f"{doubts / seeds:.1f}")
 
 
 def healthy_fleets() -> bool:
@@ -257,14 +257,14 @@ def healthy_fleets() -> bool:
     ways[f"leaves unknown, {LONG} rounds"] = (LONG, False)
     header(f"{HEALTHY_FLEETS} healthy fleets, all at once", "directions blamed", "undecided")
     good = True
-    for name, (rounds, grouped) in ways.items():
+    for name, (rounds, by_leaf) in ways.items():
         results = [
-            solve_own(plant(0, 0, seed), rounds=rounds, grouped=grouped)
+            solve_own(plant(0, 0, seed), rounds=rounds, by_leaf=by_leaf)
             for seed in range(1001, 1001 + HEALTHY_FLEETS)
         ]
-        blamed = sum(len(hosts) for hosts, _, _ in results)
-        row(name, blamed, f"{sum(rest for _, _, rest in results) / HEALTHY_FLEETS:.2f} per fleet")
-        good &= blamed == 0
+        blames = sum(len(hosts) for hosts, _, _ in results)
+        row(name, blames, f"{sum(rest for _, _, rest in results) / HEALTHY_FLEETS:.2f} per fleet")
+        good &= blames == 0
     sys.stdout.write(f"\nseeds 1001 to {1000 + HEALTHY_FLEETS}\n")
     return good
 

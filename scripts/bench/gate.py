@@ -34,15 +34,15 @@ def gating(seeds: int) -> None:
     """Print how often a gate calls healthy fleets BAD, and fleets that are all slow PROVEN."""
     total: Counter[GateWord] = Counter()
     header("noise", "groups", "uplinks", "flows of neighbours a host", *WORDS)
-    for noise, grouped, thinning, background in product(
+    for noise, by_leaf, thinning, background in product(
         NOISES, (True, False), (1.0, 3.0), (0.0, 0.2, 0.5)
     ):
         verdicts = Counter(
-            _gate(seed, noise, thinning, background, grouped=grouped).verdict
+            _gate(seed, noise, thinning, background, by_leaf=by_leaf).verdict
             for seed in range(1, seeds + 1)
         )
         total += verdicts
-        groups = "known" if grouped else "unknown"
+        groups = "known" if by_leaf else "unknown"
         row(noise, groups, f"1:{thinning:g}", f"{background:g}", *(verdicts[w] for w in WORDS))
     row("all", "", "", "", *(total[word] for word in WORDS))
     kinds = [host for _, host in listed_hosts().values()]
@@ -50,11 +50,11 @@ def gating(seeds: int) -> None:
     for share in SHARES:
         cases = product(kinds, NOISES * max(1, seeds // 9))
         verdicts = Counter(
-            _gate(seed, noise, 1.0, 0, grouped=True, share=share, rate=parse_rate(kind.nic)).verdict
+            _gate(seed, noise, 1.0, 0, by_leaf=True, share=share, rate=parse_rate(kind.nic)).verdict
             for seed, (kind, noise) in enumerate(cases, 1)
         )
-        fixed = sum(parse_rate(kind.nic) * kind.nics * share >= FIXED for kind in kinds)
-        row(f"{share:g}", *(verdicts[word] for word in WORDS), f"{fixed} of {len(kinds)} types")
+        passes = sum(parse_rate(kind.nic) * kind.nics * share >= FIXED for kind in kinds)
+        row(f"{share:g}", *(verdicts[word] for word in WORDS), f"{passes} of {len(kinds)} types")
 
 
 def _gate(
@@ -63,13 +63,13 @@ def _gate(
     thinning: float,
     background: float,
     *,
-    grouped: bool,
+    by_leaf: bool,
     share: float = 1.0,
     rate: float = RATE,
 ) -> Gate:
     fabric = parse_fabric("leafspine:8x8", oversubscription=thinning, routes="ecmp", rate=rate)
     simulator = FleetSimulator(fabric, fabric.size, (), seed, parse_noise(noise, background))
-    groups = tuple(host // fabric.hosts if grouped else 0 for host in range(fabric.size))
+    groups = tuple(host // fabric.hosts if by_leaf else 0 for host in range(fabric.size))
     names = tuple(str(host) for host in range(fabric.size))
     fleet = Fleet(names=names, groups=groups, limit=rate / share)
     total = 0.0
@@ -85,5 +85,5 @@ def _gate(
     tests = survey(fleet, plan, measure, remaining=lambda: SECONDS - total)
     verdict = diagnose(fleet, tests)
     checks = confirmations(verdict, tests)
-    blamed = (replace(f, holds=f.place in checks and checks[f.place].holds) for f in verdict.blamed)
-    return decide(replace(verdict, blamed=tuple(blamed)), fabric.size)
+    parts = (replace(f, holds=f.place in checks and checks[f.place].holds) for f in verdict.blamed)
+    return decide(replace(verdict, blamed=tuple(parts)), fabric.size)

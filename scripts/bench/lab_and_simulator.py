@@ -38,11 +38,11 @@ def lab_and_simulator() -> None:
     tests = [test for test in pair_tests(run.measurements) if test.value and not test.port]
     per_leaf = HOSTS // LEAVES
     fabric = Fabric(leaves=LEAVES, hosts=per_leaf, oversubscription=per_leaf, rate=RATE * 1e6 / 8)
-    rates = list(_simulated(tests, FleetSimulator(fabric, HOSTS)))
-    measured = np.array([test.value for test in tests])
+    rates = list(_simulate(tests, FleetSimulator(fabric, HOSTS)))
+    lab_rates = np.array([test.value for test in tests])
     alone = np.array([test.alone for test in tests])
     is_across = np.array([groups[test.source] != groups[test.target] for test in tests])
-    lab_shares = measured / np.median(measured[alone])
+    lab_shares = lab_rates / np.median(lab_rates[alone])
     shares = np.array(rates) / np.median(np.array(rates)[alone])
     kinds = {
         "alone": alone,
@@ -56,7 +56,7 @@ def lab_and_simulator() -> None:
         say(words, f"{difference:.1%}", f"{MOST:.0%}", good=difference <= MOST)
 
 
-def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable[float]:
+def _simulate(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable[float]:
     """Return the rate of each test; those of a round run in one direction, then in the other."""
     rounds: defaultdict[tuple[int, bool], list[PairTest]] = defaultdict(list)
     for test in tests:

@@ -57,7 +57,7 @@ KINDS = (
 )  # fmt: skip
 
 
-class Planted(NamedTuple):
+class Fault(NamedTuple):
     """A fault: the part that has it, its directions and cause, and how to make and heal it."""
 
     part: str
@@ -80,7 +80,7 @@ def checking_a_lab(plantings: int) -> None:
                 verdict = _check(lab)
             finally:
                 fault.heal()
-            right = [_is(fault, blamed) for blamed in verdict["blamed"]]
+            right = [_is(fault, culprit) for culprit in verdict["blamed"]]
             hits += right == [True]
             words = ", ".join(map(_words, verdict["blamed"])) or f"nobody, {verdict['verdict']}"
             _show(f"{'' if right == [True] else 'NOT '}{kind} of {fault.part}: {words}")
@@ -98,31 +98,31 @@ def checking_a_lab(plantings: int) -> None:
     say("check of them, median", f"{median:.1f} s", f"{LONGEST:g} s", good=median <= LONGEST)
 
 
-def _fault(lab: Cluster, kind: str, chance: random.Random) -> Planted:
+def _fault(lab: Cluster, kind: str, chance: random.Random) -> Fault:
     machines, host = lab.machines, chance.randrange(1, HOSTS)  # the first one runs the check
     machine = machines[host]
     heal, part = partial(alter, machine, "heal"), f"host:{host}"
     if kind in SCRIPTS:
         make, undo, cause = SCRIPTS[kind]
         repair = partial(_run_inside, lab, host, undo) if undo else heal
-        return Planted(
+        return Fault(
             part, partial(_run_inside, lab, host, make), repair, ("tx", "rx", "both"), cause
         )
     if kind == "slow uplink":
         leaf, rate = chance.randrange(LEAVES), f"{UPLINK * chance.uniform(*THIN):.2f}mbit"
         change = partial(alter_uplink, lab.name, leaf)
-        return Planted(f"group:{leaf}", partial(change, "slow", rate), partial(change, "heal"))
+        return Fault(f"group:{leaf}", partial(change, "slow", rate), partial(change, "heal"))
     if kind == "cut pair":
         other = chance.choice([n for n in range(1, HOSTS) if n != host])
         low, high = sorted((host, other))
         link = partial(alter_pair, machines[low], machines[high])
-        return Planted(f"pair:{low}-{high}", partial(link, "cut"), partial(link, "heal"))
+        return Fault(f"pair:{low}-{high}", partial(link, "cut"), partial(link, "heal"))
     if kind == "cut host":
-        return Planted(part, partial(alter, machine, "cut"), heal)
+        return Fault(part, partial(alter, machine, "cut"), heal)
     rate = f"{RATE * chance.uniform(*SLOW):.2f}mbit"
     ways: dict[str, Direction] = {"slow tx": "tx", "slow rx": "rx", "slow both": "both"}
     make_slow = partial(alter, machine, "slow", rate, ways[kind])
-    return Planted(part, make_slow, heal, (ways[kind],), "rate")
+    return Fault(part, make_slow, heal, (ways[kind],), "rate")
 
 
 def _run_inside(lab: Cluster, host: int, script: str) -> None:
@@ -133,17 +133,17 @@ def _run_inside(lab: Cluster, host: int, script: str) -> None:
     subprocess.run(words, check=True, env=path)
 
 
-def _is(fault: Planted, blamed: dict[str, Any]) -> bool:
-    causes = [*(c["counter"] for c in blamed["counters"][:2])]
-    causes += [cause["setting"] for cause in blamed["causes"]]
-    is_part = blamed["part"] == fault.part and blamed["direction"] in fault.directions
+def _is(fault: Fault, culprit: dict[str, Any]) -> bool:
+    causes = [*(c["counter"] for c in culprit["counters"][:2])]
+    causes += [cause["setting"] for cause in culprit["causes"]]
+    is_part = culprit["part"] == fault.part and culprit["direction"] in fault.directions
     return is_part and (not fault.cause or fault.cause in causes)
 
 
-def _words(blamed: dict[str, Any]) -> str:
-    causes = [f"{c['counter']} {c['own']:g}" for c in blamed["counters"][:2]]
-    causes += [cause["setting"] for cause in blamed["causes"]]
-    return f"{blamed['kind']} {blamed['part']} {blamed['direction']} ({', '.join(causes)})"
+def _words(culprit: dict[str, Any]) -> str:
+    causes = [f"{c['counter']} {c['own']:g}" for c in culprit["counters"][:2]]
+    causes += [cause["setting"] for cause in culprit["causes"]]
+    return f"{culprit['kind']} {culprit['part']} {culprit['direction']} ({', '.join(causes)})"
 
 
 def _check(lab: Cluster) -> dict[str, Any]:

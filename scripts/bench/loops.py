@@ -23,10 +23,10 @@ ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
 
 def profiling(repetitions: int) -> None:
     """Say what our MPI profiler adds to the smallest messages, which suffer most."""
-    both_ways_of_hosts(profiled, repetitions)
+    both_ways_of_hosts(profiler_overhead, repetitions)
 
 
-def profiled(place: str, hosts: Cluster, repetitions: int) -> None:
+def profiler_overhead(place: str, hosts: Cluster, repetitions: int) -> None:
     """Say the median of the ratios of launches that follow one another."""
     pairs: list[tuple[float, float]] = []
     for _ in range(repetitions):

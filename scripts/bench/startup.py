@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from stopwatch import BIN, ROOT, interleaved, processor_seconds, say, taking_turns
+from stopwatch import BIN, ROOT, command_times, processor_seconds, say, taking_turns
 
 from cluster.agent.facts import host_facts
 
@@ -12,7 +12,7 @@ def starting(repetitions: int) -> None:
     """Measure what a person waits for before anything happens."""
     plain = [sys.executable, "-c", "import json, typing, dataclasses"]
     command_line = [sys.executable, "-c", "import cluster; cluster.launch"]
-    base, cost = interleaved([plain, command_line], repetitions)
+    base, cost = command_times([plain, command_line], repetitions)
     bound = 1.5 * base + 0.060
     value = f"{cost * 1e3:.0f} ms, {cost / base:.2f} x of {base * 1e3:.0f} ms"
     limit = f"1.5 x + 60 ms = {bound * 1e3:.0f} ms"
@@ -35,6 +35,6 @@ def around_commands(repetitions: int) -> None:
     command = [str(BIN / "mpirun"), *root, "-np", "2", sys.executable, "-c", line]
     launcher = str(ROOT / "launchers" / "launch_mpi_test.py")
     command_line = [sys.executable, launcher, "--run-local", "--data-mb=1", "--iters=1"]
-    base, cost = interleaved([command, command_line], repetitions)
+    base, cost = command_times([command, command_line], repetitions)
     value = f"{cost - base:.2f} s more than a bare mpirun ({cost:.2f} s, {base:.2f} s)"
     say("--run-local", value, "1.5 s", good=cost - base <= 1.5)  # noqa: PLR2004

@@ -34,7 +34,7 @@ def processor_seconds(argv: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def interleaved(commands: Sequence[Sequence[str]], repetitions: int) -> list[float]:
+def command_times(commands: Sequence[Sequence[str]], repetitions: int) -> list[float]:
     """Return the median time of each command; they take turns, so that noise hits all alike."""
     return taking_turns([partial(seconds, argv) for argv in commands], repetitions)
 

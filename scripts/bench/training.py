@@ -42,8 +42,8 @@ LARGE_BATCH = 512  # its computing is long beside an exchange of the gradients o
 SERVER = """
 import signal, boto3, moto.server, sys
 address, port = sys.argv[1], int(sys.argv[2])
-served = moto.server.ThreadedMotoServer(ip_address=address, port=port, verbose=False)
-served.start()
+server = moto.server.ThreadedMotoServer(ip_address=address, port=port, verbose=False)
+server.start()
 boto3.resource("s3", endpoint_url=f"http://{address}:{port}").Bucket("digits").create()
 print("ready", flush=True)
 signal.pause()
@@ -77,11 +77,11 @@ def fetching_too_slowly(place: Path) -> None:
     sys.stdout.write(f"      {training_answer(verdict)}\n")
     store, resident = (median(_values(run, "samples_rate", data)) for data in ("store", "resident"))
     rate_ratio, busy = store / resident, _busy(run)
-    for unit, measured in (("samples/s of 220", SYNTHETIC * rate_ratio), ("% busy", 100 * busy)):
+    for unit, figure in (("samples/s of 220", SYNTHETIC * rate_ratio), ("% busy", 100 * busy)):
         target = share * (SYNTHETIC if unit.endswith("220") else 100)
         say(
-            f"188 of 220 planted: {measured:.1f} {unit}, wanted {target:.1f}, off by",
-            f"{abs(measured - target):.1f}", f"{POINTS:g}", good=abs(measured - target) <= POINTS,
+            f"188 of 220 planted: {figure:.1f} {unit}, wanted {target:.1f}, off by",
+            f"{abs(figure - target):.1f}", f"{POINTS:g}", good=abs(figure - target) <= POINTS,
         )  # fmt: skip
     _say_counts({"188 of 220": int(_names(verdict, "fetch"))}, 1)
 
@@ -114,8 +114,8 @@ def naming_stalls(times: int) -> None:
     right = dict.fromkeys(plants, 0)
     with launch("named", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
-            for plant, (stage, planted, batch) in plants.items():
-                verdict = _train(host, planted, batch)
+            for plant, (stage, options, batch) in plants.items():
+                verdict = _train(host, options, batch)
                 is_rank = plant != "rank" or verdict.slowest == 1
                 right[plant] += _names(verdict, stage) and is_rank
                 line = f"{plant} {right[plant]}/{number}: {training_answer(verdict)}"

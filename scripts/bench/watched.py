@@ -73,10 +73,10 @@ CASES = (
 )
 
 
-class _Alarmed(NamedTuple):
+class _FalseAlarm(NamedTuple):
     """What a stationary series gave, wrongly."""
 
-    watched: float  # the share of all looks at which the state is `watch`
+    watch: float  # the share of all looks at which the state is `watch`
     change: bool  # at one look, at the end
     newest: bool  # the state at that look is `alarm`
     ever: bool  # the state is `alarm` at one of the looks after each run
@@ -90,15 +90,15 @@ def watching(repetitions: int) -> None:
         f"{'series':16}{'number':>8}  {'one look, any change':26}{'one look, alarm':26}"
         f"{'all looks, alarm':26}watch, of all looks"
     )
-    total: list[_Alarmed] = []
+    total: list[_FalseAlarm] = []
     for number, kind in enumerate(KINDS):
-        alarms = [_alarmed(values) for values in stationary(number, seeds)]
+        alarms = [_false_alarm(values) for values in stationary(number, seeds)]
         _alarm_row(kind.__name__, alarms)
         total += alarms
     _alarm_row("all", total)
     for number, step in enumerate(CASES):  # in the first column at one look, after all these runs
         rows = []
-        for values in stepped(number, step, seeds):
+        for values in step_series(number, step, seeds):
             history = values.tolist()
             states = [
                 look(history[:end]).state for end in range(LENGTH - step.after + 1, LENGTH + 1)
@@ -108,13 +108,13 @@ def watching(repetitions: int) -> None:
         cells = [share(column) for column in zip(*rows, strict=True)]
         _line(f"{step.name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
     far: list[int] = []
-    for values in stepped_in_the_middle(seeds):
+    for values in middle_step_series(seeds):
         places = [abs(point.at - LENGTH // 2) for point in look(values.tolist()).changes]
         far.append(min(places, default=LENGTH))
-    located = ", ".join(
+    distances = ", ".join(
         f"within {distance}: {share([d <= distance for d in far])}" for distance in (1, 3)
     )
-    _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {located}")
+    _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {distances}")
 
 
 def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:
@@ -125,7 +125,7 @@ def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:
             yield KINDS[number](chance)
 
 
-def stepped(number: int, step: Step, seeds: Iterable[int]) -> Iterator[Floats]:
+def step_series(number: int, step: Step, seeds: Iterable[int]) -> Iterator[Floats]:
     """Yield the series with one of the steps, by its number."""
     for seed in seeds:
         chance = np.random.default_rng([seed, 10 + number])
@@ -135,7 +135,7 @@ def stepped(number: int, step: Step, seeds: Iterable[int]) -> Iterator[Floats]:
             yield values
 
 
-def stepped_in_the_middle(seeds: Iterable[int]) -> Iterator[Floats]:
+def middle_step_series(seeds: Iterable[int]) -> Iterator[Floats]:
     """Yield series with a step of three deviations in their middle."""
     for seed in seeds:
         chance = np.random.default_rng([seed, 20])
@@ -145,17 +145,17 @@ def stepped_in_the_middle(seeds: Iterable[int]) -> Iterator[Floats]:
             yield values
 
 
-def _alarmed(values: Floats) -> _Alarmed:
+def _false_alarm(values: Floats) -> _FalseAlarm:
     history = values.tolist()
     states = [look(history[:end]).state for end in range(FIRST, LENGTH + 1)]
-    watched = states.count("watch") / len(states)
-    return _Alarmed(watched, bool(look(history).changes), states[-1] == "alarm", "alarm" in states)
+    watch = states.count("watch") / len(states)
+    return _FalseAlarm(watch, bool(look(history).changes), states[-1] == "alarm", "alarm" in states)
 
 
-def _alarm_row(name: str, alarms: Sequence[_Alarmed]) -> None:
-    watched, *rest = zip(*alarms, strict=True)
+def _alarm_row(name: str, alarms: Sequence[_FalseAlarm]) -> None:
+    watch, *rest = zip(*alarms, strict=True)
     cells = "".join(f"{share(column):26}" for column in rest)
-    _line(f"{name:16}{len(alarms):8}  {cells}{sum(watched) / len(watched):.1%}")
+    _line(f"{name:16}{len(alarms):8}  {cells}{sum(watch) / len(watch):.1%}")
 
 
 def share(alarms: Sequence[bool]) -> str:

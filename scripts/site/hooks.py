@@ -34,7 +34,7 @@ PLACES = {  # files and folders that have a page: where it is
 LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>(?!https?:|#)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
-def generated() -> Iterator[tuple[str, str]]:
+def code_pages() -> Iterator[tuple[str, str]]:
     """Yield every file that is generated from the code."""
     for module in (command_pages, measurement_pages, value_pages):
         yield from module.pages()
@@ -46,7 +46,7 @@ def generated() -> Iterator[tuple[str, str]]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are not in docs/."""
-    for uri, text in generated():
+    for uri, text in code_pages():
         files.append(File.generated(config, uri, content=text))
     for uri, path in COPIED.items():
         files.append(File.generated(config, uri, content=path.read_text()))

@@ -52,11 +52,11 @@ def field_texts(kind: type) -> dict[str, str]:
             if section.kind is DocstringSectionKind.parameters:
                 sentences |= {item.name: _sentence(item.description) for item in section.value}
         if msgspec.Struct in base.__mro__[1:]:
-            sentences |= _commented(inspect.getsource(base))
+            sentences |= _field_comments(inspect.getsource(base))
     return sentences
 
 
-def _commented(source: str) -> dict[str, str]:
+def _field_comments(source: str) -> dict[str, str]:
     """Return the comment on the line of each field, or those on the lines above it."""
     sentences = {}
     for block, name, comment in FIELD.findall(source):

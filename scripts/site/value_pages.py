@@ -191,7 +191,7 @@ def _json() -> str:
                 (source, "a list of objects, one per row; the keys are the columns asked for", "")
             ]
         else:
-            rows.append((source, _linked(kind), f"[schema]({_schema_file(name)})"))
+            rows.append((source, _type_links(kind), f"[schema]({_schema_file(name)})"))
     parts = [table(("source", "value", "JSON schema"), rows)]
     parts += [
         f"## {kind.__name__}\n\n{first_sentence(kind)}\n\n"
@@ -201,7 +201,7 @@ def _json() -> str:
     return page("JSON", JSON, *parts)
 
 
-def _linked(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
+def _type_links(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
     names = {struct.__name__ for struct in _structs()}
     return re.sub(
         r"\w+", lambda m: f"[{m[0]}](#{m[0].lower()})" if m[0] in names else m[0], _short(kind)

@@ -4,7 +4,7 @@ import pytest
 
 from cluster.analysis.limits.link import Route, factor, with_rates
 from cluster.analysis.statistics.summarize import summarize
-from cluster.benchmarks.collectives.operations import NAMED, rates, timed
+from cluster.benchmarks.collectives.operations import NAMED, rates, timing
 from cluster.core.model.hosts import Link
 from cluster.core.model.results.measurements import Definition, Factor, Measurement, Summary
 
@@ -44,7 +44,7 @@ def measure(definition: Definition, seconds: float, size: int, ranks: int) -> li
 def summaries(
     name: str, seconds: float, size: int, ranks: int, route: Route | None = None
 ) -> dict[str, Summary]:
-    base = timed(NAMED[name])
+    base = timing(NAMED[name])
     definitions = (base, *rates(base))
     measurements = measure(base, seconds, size, ranks)
     results = summarize(with_rates(measurements, definitions), definitions, route or Route())
@@ -63,7 +63,7 @@ def test_time_is_the_slowest_ranks_and_bandwidths_follow() -> None:
 
 
 def test_a_barrier_has_no_bandwidth() -> None:
-    assert rates(timed(NAMED["barrier"])) == ()
+    assert rates(timing(NAMED["barrier"])) == ()
     assert list(summaries("barrier", 1e-6, 0, 4)) == ["barrier"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import cluster
 from cluster.benchmarks.collectives import Collectives, CollectivesParams
-from cluster.benchmarks.collectives.operations import NAMED, OPERATIONS, Transport, timed
+from cluster.benchmarks.collectives.operations import NAMED, OPERATIONS, Transport, timing
 from cluster.core.text.options import convert
 from cluster.measure import kernels
 from cluster.measure.kernels import timed_in_c
@@ -27,8 +27,8 @@ KERNELS = [pytest.param("c", marks=OF_C), "python"]
 
 
 def test_every_transport_and_loop_has_definitions_of_its_own() -> None:
-    definitions = [timed(op, transport) for op in OPERATIONS for transport in get_args(Transport)]
-    definitions += [timed_in_c(timed(op)) for op in OPERATIONS]
+    definitions = [timing(op, transport) for op in OPERATIONS for transport in get_args(Transport)]
+    definitions += [timed_in_c(timing(op)) for op in OPERATIONS]
 
     assert len({definition.id for definition in definitions}) == len(OPERATIONS) * 5
     assert {definition.aggregation for definition in definitions} == {"slowest rank"}

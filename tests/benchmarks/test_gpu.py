@@ -51,11 +51,11 @@ class Copies:
     def __init__(self, _: Any, gpu: int, size: int) -> None:
         self.gpu, self.size = gpu, size
 
-    def from_host(self, count: int, *, pinned: bool) -> list[float]:
-        return [1.0 if pinned else 3.0] * count
+    def from_host(self, count: int, *, pin: bool) -> list[float]:
+        return [1.0 if pin else 3.0] * count
 
-    def to_host(self, count: int, *, pinned: bool) -> list[float]:
-        return [1.0 if pinned else 3.0] * count
+    def to_host(self, count: int, *, pin: bool) -> list[float]:
+        return [1.0 if pin else 3.0] * count
 
     def both_ways(self, count: int) -> list[float]:
         return [1.5] * count

@@ -17,7 +17,7 @@ import pytest
 
 import cluster
 from cluster.benchmarks.collectives import Collectives, CollectivesParams
-from cluster.benchmarks.collectives.operations import NAMED, timed
+from cluster.benchmarks.collectives.operations import NAMED, timing
 from cluster.core.errors import ClusterError
 from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.results.records import NOTES_FILE
@@ -125,7 +125,7 @@ def read_measurements() -> list[Measurement]:
 def check_all_measured(ranks: int) -> None:
     measurements = read_measurements()
     assert {(m.metric, m.rank, m.definition) for m in measurements} == {
-        (name, rank, timed(NAMED[name], "nccl4py").id)
+        (name, rank, timing(NAMED[name], "nccl4py").id)
         for name in OPERATIONS
         for rank in range(ranks)
     }

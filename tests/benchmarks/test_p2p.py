@@ -256,7 +256,7 @@ def test_the_end_of_a_message_that_does_not_arrive_is_noticed(
         memory=memory, first=False, peer=0, comm=None, takes=lambda _: False,
     )  # fmt: skip
     data = cast("PairMemory", pair)
-    repeat = MpiPairLoops(data).prepared(LATENCY, Messages(data, LATENCY, size))
+    repeat = MpiPairLoops(data).loop(LATENCY, Messages(data, LATENCY, size))
 
     repeat(3)
     with snapshot.raises(WrongDataError):

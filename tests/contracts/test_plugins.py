@@ -176,10 +176,10 @@ def test_every_word_of_a_definition_is_there(name: str) -> None:
 @pytest.mark.parametrize("name", plugins.names(Benchmark))
 def test_a_benchmark_measures_some_of_its_metrics(name: str) -> None:
     benchmark: Benchmark[Any] = plugins.load(Benchmark, name)
-    selected = benchmark.selected(benchmark.Params())
+    selection = benchmark.selection(benchmark.Params())
 
-    assert selected
-    assert set(selected) <= set(benchmark.metrics)
+    assert selection
+    assert set(selection) <= set(benchmark.metrics)
 
 
 @pytest.mark.parametrize("name", plugins.names(Benchmark))

@@ -87,7 +87,7 @@ def test_buffers_have_definitions_of_their_own_and_those_of_before_keep_theirs()
         assert variant.buffer == "cuda"
         assert "cudaDeviceSynchronize" in variant.what
     params = convert({"buffer": "cuda"}, P2PParams, "parameter")
-    assert P2P().recorded(params) == (on_gpus(LATENCY), on_gpus(BANDWIDTH))
+    assert P2P().variants(params) == (on_gpus(LATENCY), on_gpus(BANDWIDTH))
     assert ["memory_copy" in note for note in P2P().notes(params, ())] == [True]
 
 

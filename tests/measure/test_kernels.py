@@ -101,7 +101,7 @@ def test_a_library_for_another_mpi_is_refused(snapshot: Snapshot, home: Path, si
     assert ctypes.CDLL(str(path)).kernel_handle() == size
     program = (
         "from pathlib import Path; from mpi4py import MPI; from cluster.measure import kernels\n"
-        f"try: kernels._opened(Path({str(path)!r}))\n"
+        f"try: kernels._open_library(Path({str(path)!r}))\n"
         "except kernels.NotBuiltError as error: print(error)"
     )
     snapshot(on_ranks(program, ranks=1).stdout)
@@ -119,7 +119,7 @@ from cluster.measure.buffers import CpuMemory
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")
 data = PairMemory(MPI.COMM_WORLD.Dup(), params, CpuMemory())
 loops = CompiledPairLoops(data, ctypes.CDLL({library!r}))
-repeat = loops.prepared(LATENCY, Messages(data, LATENCY, 64))
+repeat = loops.loop(LATENCY, Messages(data, LATENCY, 64))
 try:
     for value in repeat(5) + repeat(5): print(value)
 except Exception as error:
@@ -166,8 +166,8 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
 @pytest.mark.usefixtures("tools")
 def test_a_message_may_be_larger_than_an_int_can_count() -> None:
     program = (
-        "from cluster.benchmarks.p2p.loops import _counted\n"
+        "from cluster.benchmarks.p2p.loops import _count_and_type\n"
         "for size in (2**31 - 1, 2**31, 4 * 10**9):\n"
-        "    count, kind = _counted(size); assert count * kind.Get_size() == size, size\n"
+        "    count, kind = _count_and_type(size); assert count * kind.Get_size() == size, size\n"
     )
     on_ranks(program, ranks=1)

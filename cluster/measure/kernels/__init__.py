@@ -46,8 +46,8 @@ def timed_in_c(definition: Definition) -> Definition:
 
 def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definition, ...]:
     """Return the definitions of the values; both kinds if each host decides (`auto`)."""
-    compiled = tuple(map(timed_in_c, definitions)) if choice != "python" else ()
-    return (*compiled, *(definitions if choice != "c" else ()))
+    c_definitions = tuple(map(timed_in_c, definitions)) if choice != "python" else ()
+    return (*c_definitions, *(definitions if choice != "c" else ()))
 
 
 def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
@@ -58,7 +58,7 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
     """
     if choice == "python":
         return None
-    library, why = _loaded(rank, name)
+    library, why = _try_load(rank, name)
     reasons = [reason for reason in rank.comm.allgather(why) if reason]
     if not reasons:
         return library
@@ -75,7 +75,7 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
     return None
 
 
-def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
+def _try_load(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
     """Let one rank of each host compile; give the library, or the reason why there is none."""
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
@@ -94,7 +94,7 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
     if path is None:
         return None, reason
     try:
-        return _opened(path), ""
+        return _open_library(path), ""
     except NotBuiltError as error:
         return None, f"{platform.node()}: {error}"
 
@@ -131,14 +131,14 @@ def compile_kernel(name: str, folder: Path) -> Path:
 def _compile(words: list[str], target: Path, record: Path) -> None:
     """Compile into a file that appears at once: other hosts may share the folder."""
     with tempfile.TemporaryDirectory(dir=target.parent) as staging:
-        compiled = Path(staging, target.name)
-        argv = [*words, "-o", str(compiled)]
+        library = Path(staging, target.name)
+        argv = [*words, "-o", str(library)]
         output = _run(argv)
         version = _run([words[0], "--version"]).partition("\n")[0]
         part = Path(staging, record.name)
         part.write_text(f"{shlex.join(argv)}\n{version}\n{output}")
         part.rename(record)
-        compiled.rename(target)
+        library.rename(target)
 
 
 def _run(argv: list[str]) -> str:
@@ -164,7 +164,7 @@ def _run(argv: list[str]) -> str:
     return result.stdout + result.stderr
 
 
-def _opened(path: Path) -> ctypes.CDLL:
+def _open_library(path: Path) -> ctypes.CDLL:
     """Load a library, and refuse one that was linked to another MPI than mpi4py."""
     from mpi4py import MPI  # noqa: PLC0415
 

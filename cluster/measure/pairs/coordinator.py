@@ -62,7 +62,7 @@ def coordinate(
     with HostLinks(addresses, os.environ.get(SSH_CONFIG, ""), reach, patience) as links:
         coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce, deadline)
         survey(fleet, plan, coordinator.measure, remaining=coordinator.remaining)
-    for host, reason in links.lost.items():
+    for host, reason in links.losses.items():
         rank.note(f"host:{host} is lost: {reason}")
 
 
@@ -82,7 +82,7 @@ class Coordinator:
     deadline: float
     numbers: int = 0  # of tests so far
     slowest: float = 0.0  # seconds of a test that succeeded
-    unanswered: dict[int, int] = field(default_factory=dict)  # tests in a row, by host
+    silences: dict[int, int] = field(default_factory=dict)  # tests in a row, by host
 
     def measure(self, step: SurveyStep) -> list[PairTest]:
         """Test the pairs of a step: all in one direction, then in the other; or one at a time.
@@ -100,10 +100,10 @@ class Coordinator:
             results += tests
             for measurement in measurements_of(tests, self.definition, self.addresses):
                 self.rank.add(measurement)
-        succeeded = [test.value for test in results if test.value]
+        values = [test.value for test in results if test.value]
         label = step_words(step)
         self.rank.progress(step.number, step.number + 1, label)
-        self.rank.print_line(f"{label}: {len(succeeded)} of {len(results)} tests gave a value")
+        self.rank.print_line(f"{label}: {len(values)} of {len(results)} tests gave a value")
         return results
 
     def remaining(self) -> float:
@@ -148,7 +148,7 @@ class Coordinator:
         self._settle()
         if not self.allreduce:
             self._give_up_silent_hosts(batch)
-        reports = {pair: batch.report(pair, self.links.lost) for pair in ready}
+        reports = {pair: batch.report(pair, self.links.losses) for pair in ready}
         times = [batch.took[pair] for pair in ready if reports[pair].value]
         self.slowest = max([self.slowest, *times])
         return [self._test(pair, reports.get(pair), step, batch) for pair in pairs]
@@ -176,11 +176,11 @@ class Coordinator:
         The silence of an allreduce does not say which of the two hosts is the cause.
         """
         for number, (_, target) in batch.tests.items():
-            if number in batch.ports or target in self.links.lost:
-                self.unanswered.pop(target, None)
+            if number in batch.ports or target in self.links.losses:
+                self.silences.pop(target, None)
                 continue
-            self.unanswered[target] = self.unanswered.get(target, 0) + 1
-            if self.unanswered[target] >= MOST_UNANSWERED:
+            self.silences[target] = self.silences.get(target, 0) + 1
+            if self.silences[target] >= MOST_UNANSWERED:
                 self.links.give_up(target, "it does not answer")
 
     def _test(
@@ -188,16 +188,16 @@ class Coordinator:
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
         late = "a host was not ready in the time" if self.links.late.intersection(pair) else ""
-        untried = _Report(None, late or "it was not tried")
+        fallback = _Report(None, late or "it was not tried")
         source, target = (batch.sides.get((pair, host), UNSEEN) for host in pair)
-        outcome = report or _lost_report(pair, self.links.lost) or untried
+        outcome = report or _lost_report(pair, self.links.losses) or fallback
         return PairTest(
             round=step.number,
             source=pair[0],
             target=pair[1],
             value=outcome.value,
             reason=outcome.reason,
-            lost=outcome.lost,
+            lost=outcome.lost_host,
             alone=step.alone,
             port=step.port,
             source_busy=round(source.busy, 2),
@@ -221,12 +221,12 @@ class _TestBatch:
         self._failures: dict[int, messages.TestOutcome] = {}
         self._answers: dict[int, int] = {}
         self._began = time.monotonic()
-        self._before = frozenset(coordinator.links.dropped)
+        self._before = frozenset(coordinator.links.drops)
 
     @property
-    def _dropped(self) -> set[int]:
+    def _dropouts(self) -> set[int]:
         """The hosts whose agents ended meanwhile, and with them their tests."""
-        return self._links.dropped.keys() - self._before
+        return self._links.drops.keys() - self._before
 
     def wait(self, deadline: float, *, for_ports: bool = False) -> None:
         """Wait until every test that has begun has all its results; or its port, or has failed."""
@@ -235,7 +235,7 @@ class _TestBatch:
             results = {n for n, count in self._answers.items() if count == self._sides}
             ends = self.ports.keys() | self._failures.keys()
             ends = ends if for_ports else results | (self.tests.keys() - starts)
-            lost_hosts = self._links.lost.keys() | self._dropped
+            lost_hosts = self._links.losses.keys() | self._dropouts
             waiting = [
                 n for n, pair in self.tests.items() if n not in ends and lost_hosts.isdisjoint(pair)
             ]
@@ -258,7 +258,7 @@ class _TestBatch:
         number = next(n for n, test in self.tests.items() if test == pair)
         if number in self._values:
             return _Report(self._values[number])
-        if self._dropped.intersection(pair) and not reasons.keys() & pair:
+        if self._dropouts.intersection(pair) and not reasons.keys() & pair:
             return _Report(None, "a connection ended, and was made again")
         if failure := self._failures.get(number):
             busy = max(self.sides[pair, host].busy for host in pair if (pair, host) in self.sides)
@@ -273,11 +273,11 @@ class _TestBatch:
 
 
 class _Report(NamedTuple):
-    """The value of a pair, or why there is none; `lost` is a host that does not answer any more."""
+    """The value of a pair, or why there is none; `lost_host` does not answer any more."""
 
     value: float | None
     reason: str = ""
-    lost: int = -1
+    lost_host: int = -1
 
 
 def _lost_report(pair: Pair, reasons: dict[int, str]) -> _Report | None:
@@ -303,18 +303,18 @@ class HostLinks:
     """Agents on all hosts, and the connections to them.
 
     `ssh_config` is for OpenSSH's client, empty if all hosts are this one; inside of an allocation,
-    `reach` runs a program on each host by its number. `lost` has the reason of each lost host, such
-    as that it was not ready within `patience` seconds; if these are few, it is `late` until it is.
-    `dropped` says why an agent ended; it is started again once, as a connection may end by itself.
+    `reach` runs a program on each host by its number. `losses` has why each host is lost, such as
+    that it was not ready within `patience` seconds; if these are few, it is `late` until it is.
+    `drops` says why an agent ended; it is started again once, as a connection may end by itself.
     """
 
     addresses: Sequence[str]
     ssh_config: str
     reach: Sequence[Sequence[str]] = ()
     patience: float = START_WITHIN
-    lost: dict[int, str] = field(default_factory=dict)
+    losses: dict[int, str] = field(default_factory=dict)
     late: set[int] = field(default_factory=set)
-    dropped: dict[int, str] = field(default_factory=dict)
+    drops: dict[int, str] = field(default_factory=dict)
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     _stderr: list[IO[bytes]] = field(default_factory=list)
     _agents: list[subprocess.Popen[bytes]] = field(default_factory=list)  # in the hosts' order
@@ -354,7 +354,7 @@ class HostLinks:
                     deadlines.pop(number, None)
             for number in [n for n, end in deadlines.items() if end < time.monotonic()]:
                 self._note_slow(number)
-            dropouts = self.lost.keys() | self.late
+            dropouts = self.losses.keys() | self.late
             deadlines = {n: end for n, end in deadlines.items() if n not in dropouts}
         self.late.update(range(len(self._agents), len(self.addresses)))
         return self
@@ -375,7 +375,7 @@ class HostLinks:
         self._selector.close()
 
     def send(self, number: int, order: messages.Order) -> None:
-        if number in self.lost:
+        if number in self.losses:
             return
         pipe = _pipe(self._agents[number].stdin)
         try:
@@ -401,27 +401,27 @@ class HostLinks:
         """Return the pairs whose hosts are ready; if there is none, wait for a late one."""
         deadline = time.monotonic() + wait
         while True:
-            ready = [pair for pair in pairs if (self.lost.keys() | self.late).isdisjoint(pair)]
+            ready = [pair for pair in pairs if (self.losses.keys() | self.late).isdisjoint(pair)]
             wait = deadline - time.monotonic()
-            if ready or wait < 0 or all(self.lost.keys() & pair for pair in pairs):
+            if ready or wait < 0 or all(self.losses.keys() & pair for pair in pairs):
                 return ready
             list(self.answers(wait))
 
     def settle(self, seconds: float) -> None:
         """Wait until agents that were started again are ready; after that time, give them up."""
         deadline = time.monotonic() + seconds
-        while again := self.late & self.dropped.keys():
+        while again := self.late & self.drops.keys():
             remaining = deadline - time.monotonic()
             for number in again if remaining <= 0 else ():
-                self.give_up(number, self.dropped[number])
+                self.give_up(number, self.drops[number])
             list(self.answers(remaining))
 
     def _drop(self, number: int) -> None:
         """Start an agent that ended again; the second time, its host is lost."""
-        if number in self.dropped:
+        if number in self.drops:
             self.give_up(number, self._last_error_line(number))
             return
-        self.dropped[number] = self._last_error_line(number)
+        self.drops[number] = self._last_error_line(number)
         self.late.add(number)
         self._rests.pop(number, None)
         old = self._agents[number]
@@ -432,8 +432,8 @@ class HostLinks:
             pass
 
     def give_up(self, number: int, why: str) -> None:
-        if number not in self.lost:
-            self.lost[number] = why
+        if number not in self.losses:
+            self.losses[number] = why
             self.late.discard(number)
             self._selector.unregister(_pipe(self._agents[number].stdout))
             self._agents[number].kill()

@@ -81,7 +81,7 @@ def _begin(order: messages.BeginTest) -> int:
 
 def _outcome(order: messages.BeginTest) -> messages.TestOutcome:
     conditions = Conditions()
-    value, reason, untried = None, "", False
+    value, reason, is_untried = None, "", False
     try:
         if order.role == "allreduce":
             value = _allreduce(order)
@@ -91,7 +91,7 @@ def _outcome(order: messages.BeginTest) -> messages.TestOutcome:
         else:
             value = send(order, conditions)
     except TransferError as error:
-        reason, untried = str(error), isinstance(error, UntriedError)
+        reason, is_untried = str(error), isinstance(error, UntriedError)
     except OSError as error:
         reason = f"{error.strerror or error}"
     conditions.end()
@@ -99,8 +99,8 @@ def _outcome(order: messages.BeginTest) -> messages.TestOutcome:
         test=order.test,
         value=value,
         reason=reason,
-        untried=untried,
-        busy=conditions.busy if untried or not reason else 0.0,
+        untried=is_untried,
+        busy=conditions.busy if is_untried or not reason else 0.0,
         counters=conditions.counters,
     )
 
@@ -211,7 +211,7 @@ def receive(
             link, _ = server.accept()
         except TimeoutError as error:
             raise TransferError("no connection came within the limit") from error
-    with _prepared(link, order.limit, conditions):
+    with _transfer(link, order.limit, conditions):
         _receive_exactly(link, len(HELLO))
         conditions.begin()
         if order.metric == "latency":
@@ -233,7 +233,7 @@ def send(order: BeginTest, conditions: Conditions) -> float | None:
         raise TransferError(f"{address} cannot be reached: no answer within the limit") from error
     except OSError as error:
         raise TransferError(f"{address} cannot be reached: {error.strerror}") from error
-    with _prepared(link, order.limit, conditions):
+    with _transfer(link, order.limit, conditions):
         link.sendall(HELLO)
         conditions.begin()
         if order.metric == "latency":
@@ -253,7 +253,7 @@ def send(order: BeginTest, conditions: Conditions) -> float | None:
 
 
 @contextmanager
-def _prepared(link: socket.socket, limit: float, conditions: Conditions) -> Iterator[None]:
+def _transfer(link: socket.socket, limit: float, conditions: Conditions) -> Iterator[None]:
     """Prepare a connection for a test; a failure in the block is a TransferError."""
     with link:
         link.settimeout(limit)
@@ -306,19 +306,19 @@ def _receive_rate(
     marks: list[tuple[float, int]] = []  # when, and how much had arrived by then
     while True:
         try:
-            received = link.recv_into(data)
+            size = link.recv_into(data)
         except TimeoutError as error:
             raise TransferError(SILENT if total else HOLE) from error
-        if not received:
+        if not size:
             break
-        total += received
+        total += size
         start = clock()
         info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
         if clock() - start > GAP * seconds:
             continue
         has_bytes = len(info) == ARRIVED + 8  # since Linux 4.1: those that arrived, read or not
-        arrived = int(struct.unpack_from("Q", info, ARRIVED)[0]) if has_bytes else 0
-        marks.append((start, arrived or total))
+        kernel_total = int(struct.unpack_from("Q", info, ARRIVED)[0]) if has_bytes else 0
+        marks.append((start, kernel_total or total))
         if marks[-1][0] - marks[0][0] > seconds and len(marks) > ENOUGH:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             break
@@ -331,9 +331,9 @@ def _rate(marks: Sequence[tuple[float, int]], seconds: float) -> float:
     """Return bytes per second from a fifth of the time to its end, or of all but the first read."""
     start = marks[0][0] if marks else 0.0
     window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - start <= seconds]
-    for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):
-        if closed > opened and after > before:
-            return (after - before) / (closed - opened)
+    for (begin, before), (end, after) in ((m[0], m[-1]) for m in (window, marks) if m):
+        if end > begin and after > before:
+            return (after - before) / (end - begin)
     raise UntriedError("too little arrived to measure")
 
 

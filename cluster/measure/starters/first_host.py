@@ -23,18 +23,18 @@ class FirstHost(Starter):
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Return the program, after the options that name the hosts."""
         options = ["--ssh-config", layout.ssh_config] if layout.ssh_config else []
-        if (lent := layout.allocation) and not layout.ssh_config:
+        if (alloc := layout.allocation) and not layout.ssh_config:
             # The words that run a program on another host, whose name replaces `{}`.
             reach = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "{}", "exec"]
-            if lent.system == "slurm":
-                reach = ["srun", f"--jobid={lent.job}", "--mpi=none", "--overlap", "--overcommit"]
+            if alloc.system == "slurm":
+                reach = ["srun", f"--jobid={alloc.job}", "--mpi=none", "--overlap", "--overcommit"]
                 reach += ["-N", "1", "-n", "1", "--cpu-bind=none", "--export=ALL", "--nodelist={}"]
             options = ["--reach", shlex.join(reach)]
-            options += ["--names", ",".join(lent.names)] if lent.names else []
+            options += ["--names", ",".join(alloc.names)] if alloc.names else []
         options += ["--hosts", ",".join(layout.places), "--count", str(layout.size)]
         return ["python3", "-P", "-m", "cluster.measure.first_host", *options, "--", *program]
 
     def env(self, layout: Layout) -> dict[str, str]:
         """Return the variables by which the ranks of programs that it starts reach one another."""
-        shared = layout.oversubscribed or layout.sharing > 1
-        return open_mpi_variables(layout) | ({YIELD: "1"} if shared else {})
+        is_shared = layout.oversubscribed or layout.sharing > 1
+        return open_mpi_variables(layout) | ({YIELD: "1"} if is_shared else {})

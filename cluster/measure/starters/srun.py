@@ -24,5 +24,5 @@ class Srun(Starter):
 
     def env(self, layout: Layout) -> dict[str, str]:
         """Return the addresses of the ranks, and the networks that they may use."""
-        crowded = {"OMPI_MCA_mpi_yield_when_idle": "1"} if layout.oversubscribed else {}
-        return {ADDRESSES: ",".join(layout.places), **network_variables(layout), **crowded}
+        mca = {"OMPI_MCA_mpi_yield_when_idle": "1"} if layout.oversubscribed else {}
+        return {ADDRESSES: ",".join(layout.places), **network_variables(layout), **mca}

@@ -23,9 +23,9 @@ class Torchrun(Starter):
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Return the torchrun command line, behind one that starts it on every host."""
         agents = len(layout.addresses)
-        first, lent = layout.addresses[0], layout.allocation
+        first, allocation = layout.addresses[0], layout.allocation
         start: list[str] = []  # of one agent per entry of the layout; none for a single one
-        if agents > 1 and lent and lent.system == "slurm" and not layout.ssh_config:
+        if agents > 1 and allocation and allocation.system == "slurm" and not layout.ssh_config:
             start = step_words(layout, 1, pmi="none", overcommit=True)
         elif agents > 1:
             slots = ",".join(f"{a}:{layout.addresses.count(a)}" for a in layout.slots)

@@ -70,20 +70,20 @@ def load() -> tuple[Digits, Digits]:
     return all_.part(TESTED, len(all_)), all_.part(0, TESTED)
 
 
-def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
+def make_shard(real: Digits, dataset: Dataset, number: int) -> Digits:
     """Make one shard: real images, each shifted by a pixel at most, with noise."""
     chance = np.random.default_rng([dataset.seed, number])
     choice = (number * dataset.shard + np.arange(dataset.shard)) % len(real)
     images, (down, right) = real.images[choice], chance.integers(-1, 2, size=(2, dataset.shard))
     rows, columns = (np.arange(SIDE) + shift[:, None] for shift in (down, right))
-    padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
+    canvas = np.pad(images, ((0, 0), (1, 1), (1, 1)))
     indices = np.arange(dataset.shard)[:, None, None]
-    crops = padded[indices, rows[:, :, None] + 1, columns[:, None, :] + 1]
+    crops = canvas[indices, rows[:, :, None] + 1, columns[:, None, :] + 1]
     noisy = crops + chance.normal(0, NOISE, crops.shape)
     return Digits(images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[choice])
 
 
-def encoded(samples: Digits) -> bytes:
+def encode(samples: Digits) -> bytes:
     """Write samples as a file of NumPy's format npz, which has a checksum for each array.
 
     It is not compressed: the link carries what the arithmetic says.
@@ -93,7 +93,7 @@ def encoded(samples: Digits) -> bytes:
     return file.getvalue()
 
 
-def decoded(content: bytes, place: str) -> Digits:
+def decode(content: bytes, place: str) -> Digits:
     """Read the samples of a shard (ClusterError: it is no such file, or was damaged)."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -106,7 +106,7 @@ def decoded(content: bytes, place: str) -> Digits:
         ) from error
 
 
-def prepared(samples: Digits) -> Digits:
+def normalise(samples: Digits) -> Digits:
     """Prepare samples for the model: pixels from -1 to 1."""
     half = np.float32(BRIGHTEST / 2)
     return Digits(images=samples.images / half - np.float32(1), labels=samples.labels.copy())

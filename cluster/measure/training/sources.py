@@ -155,21 +155,21 @@ class StoreSource(ShardSource):
     def __init__(self, url: str) -> None:
         super().__init__()
         self.url = url.rstrip("/")
-        self._store = _opened(self.url)
+        self._store = _open_store(self.url)
 
     def address(self, name: str) -> str:
         return f"{self.url}/{name}"
 
     def _read(self, name: str) -> bytes:
-        return self._repeated(name, lambda: bytes(self._store.get(name).bytes()))
+        return self._retry(name, lambda: bytes(self._store.get(name).bytes()))
 
     def write(self, name: str, content: bytes) -> None:
         try:
-            self._repeated(name, lambda: self._store.put(name, content))
+            self._retry(name, lambda: self._store.put(name, content))
         except FileNotFoundError as error:
             raise self._no_bucket() from error
 
-    def _repeated(self, name: str, do: Callable[[], T]) -> T:
+    def _retry(self, name: str, do: Callable[[], T]) -> T:
         pause = FIRST_PAUSE
         for number in range(1, TRIES + 1):
             self._count(1)
@@ -212,7 +212,7 @@ def _reason(error: Exception) -> str:
     return ACT.sub(r"\1: ", ANSWER.sub(r"\2: \3", text))
 
 
-def _opened(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud
+def _open_store(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud
     from obstore.store import from_url  # noqa: PLC0415 - optional
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
@@ -238,7 +238,7 @@ def _opened(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud
     return make(url, **options)
 
 
-def opened(rank: Rank, url: str, folder: str, real: Digits, dataset: Dataset) -> ShardSource | None:
+def attach(rank: Rank, url: str, folder: str, real: Digits, dataset: Dataset) -> ShardSource | None:
     """Open the place of the data, and write them there unless they are there (ClusterError).
 
     It is `memory`, `disk` (in `folder`, by default the job's), or the URL of a store.
@@ -266,8 +266,8 @@ def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
         if source.fetch(digits.INDEX) == index:
             return
     for number in range(dataset.shards):
-        samples = digits.augmented(real, dataset, number)
-        source.write(digits.shard_name(number), digits.encoded(samples))
+        samples = digits.make_shard(real, dataset, number)
+        source.write(digits.shard_name(number), digits.encode(samples))
     source.write(digits.INDEX, index)
 
 
@@ -301,10 +301,10 @@ class Stages(NamedTuple):
             ) from error
 
     def decode(self, content: bytes, name: str) -> Digits:
-        return digits.decoded(content, self.source.address(name))
+        return digits.decode(content, self.source.address(name))
 
 
-class _Fetched(NamedTuple):
+class _Shard(NamedTuple):
     name: str
     content: bytes
     begin: float
@@ -326,18 +326,18 @@ class Loader:
         self._stop = Event()
         self._threads: list[Thread] = []
         self._queues: list[Queue[_Ready | Exception]] = []
-        self._fetching: list[Queue[_Fetched | Exception]] = []
+        self._fetching: list[Queue[_Shard | Exception]] = []
         if workers == 0:
             self._ready = self._inline(_turns(names, 0, 1))
             return
         for number in range(workers):
-            fetched: Queue[_Fetched | Exception] = Queue(AHEAD)
+            shards: Queue[_Shard | Exception] = Queue(AHEAD)
             ready: Queue[_Ready | Exception] = Queue(AHEAD)
-            self._fetching.append(fetched)
+            self._fetching.append(shards)
             self._queues.append(ready)
             for target, *args in (
-                (self._fetch, _turns(names, number, workers), fetched),
-                (self._prepare, fetched, ready),
+                (self._fetch, _turns(names, number, workers), shards),
+                (self._prepare, shards, ready),
             ):
                 self._threads.append(Thread(target=target, args=args, daemon=True))
         for thread in self._threads:
@@ -363,23 +363,21 @@ class Loader:
                     _take_all(ready)
                 thread.join(JOINED_WITHIN)
 
-    def _fetch(self, names: Iterator[str], out: Queue[_Fetched | Exception]) -> None:
+    def _fetch(self, names: Iterator[str], out: Queue[_Shard | Exception]) -> None:
         try:
             for name in names:
                 if self._stop.is_set():
                     return
                 begin = perf_counter()
                 content = self._stages.fetch(name)
-                out.put(_Fetched(name, content, begin, perf_counter()))
+                out.put(_Shard(name, content, begin, perf_counter()))
         except Exception as error:  # noqa: BLE001 - the training's thread raises it
             out.put(error)
 
-    def _prepare(
-        self, fetched: Queue[_Fetched | Exception], out: Queue[_Ready | Exception]
-    ) -> None:
+    def _prepare(self, shards: Queue[_Shard | Exception], out: Queue[_Ready | Exception]) -> None:
         while not self._stop.is_set():
             try:
-                shard = fetched.get(timeout=JOINED_WITHIN)
+                shard = shards.get(timeout=JOINED_WITHIN)
             except Empty:
                 continue
             if isinstance(shard, Exception):
@@ -392,7 +390,7 @@ class Loader:
                 out.put(error)
                 return
 
-    def _batches(self, shard: _Fetched) -> Iterator[_Ready]:
+    def _batches(self, shard: _Shard) -> Iterator[_Ready]:
         """Prepare the batches of a shard; the first one waits for the fetch."""
         stages = self._stages
         samples = stages.decode(shard.content, shard.name)
@@ -407,7 +405,7 @@ class Loader:
         for name in names:
             begin = perf_counter()
             content = self._stages.fetch(name)
-            yield from self._batches(_Fetched(name, content, begin, perf_counter()))
+            yield from self._batches(_Shard(name, content, begin, perf_counter()))
 
     def _in_order(self) -> Iterator[_Ready]:
         while True:

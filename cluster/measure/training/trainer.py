@@ -63,20 +63,20 @@ class Trainer:
         """Train on a batch, prepared or placed; return the seconds of each part, and the loss."""
         begin = self._now()
         images, labels = batch if isinstance(batch, tuple) else self.place(batch)
-        placed = self._now()
+        copy_end = self._now()
         loss = self._loss(self._model(images), labels)
         loss.backward()
-        reduced = self._now()
+        reduce_end = self._now()
         self._optimiser.step()
         self._optimiser.zero_grad()
         loss_value = float(loss.detach())
         end = self._now()
-        gradients = min(max(self._last_gradient, placed), reduced)
+        gradients = min(max(self._last_gradient, copy_end), reduce_end)
         parts = StepParts(
-            copy=placed - begin,
-            compute=gradients - placed,
-            exchange=reduced - gradients,
-            update=end - reduced,
+            copy=copy_end - begin,
+            compute=gradients - copy_end,
+            exchange=reduce_end - gradients,
+            update=end - reduce_end,
         )
         return parts, loss_value
 

@@ -208,7 +208,7 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
         ),
         command=tuple(argv),
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
-        planned=tuple(benchmark.planned(request.params, hosts.layout.size)),
+        planned=tuple(benchmark.plan(request.params, hosts.layout.size)),
         notes=tuple(_notes(hosts, request)),
         phases=dict(phases),
         variables=options.condition.variables,
@@ -264,7 +264,7 @@ def make_record(
         params=msgspec.Raw(msgspec.json.encode(request.params, enc_hook=encode)),
         argv=tuple(sys.argv),
         definitions={
-            definition.id: definition for definition in benchmark.recorded(request.params)
+            definition.id: definition for definition in benchmark.variants(request.params)
         },
         software=__version__,
         revision=revision(),

@@ -123,7 +123,7 @@ class Plain(Benchmark[PlainParams]):
 
     def measure(self, rank: Rank, params: PlainParams) -> None:
         """Take turns; the values are the medians of each turn."""
-        library_of_c = ctypes.CDLL(str(compiled()))
+        library_of_c = ctypes.CDLL(str(compile_plain()))
         library_of_c.turn.restype = ctypes.POINTER(ctypes.c_double)
         sizes = Sizes(size for _, size in CELLS)
         data = PairMemory(rank.comm, P2PParams(sizes=sizes), open_memory("cpu", rank.comm))
@@ -139,7 +139,8 @@ class Plain(Benchmark[PlainParams]):
             times = in_turn(ways, params.turns, rank)
             for way, values in times.items() if rank.number == 0 else ():
                 point: dict[str, Scalar] = {"size": size, "by": way}
-                rank.begin(definition, point, size=data.moved(definition, size)).extend(values)
+                payload = data.count_bytes(definition, size)
+                rank.begin(definition, point, size=payload).extend(values)
                 rank.end()
 
 
@@ -147,7 +148,7 @@ def in_portions(
     loops: CompiledPairLoops, definition: Definition, messages: Messages
 ) -> list[float]:
     """Take a turn of p2p's loop."""
-    repeat, n = loops.prepared(definition, messages), COUNTS[definition.id]
+    repeat, n = loops.loop(definition, messages), COUNTS[definition.id]
     return [
         s for result in range(0, n, MOST_AT_ONCE) for s in repeat(min(MOST_AT_ONCE, n - result))
     ]
@@ -174,7 +175,7 @@ def in_turn(
     return times
 
 
-def compiled() -> Path:
+def compile_plain() -> Path:
     """Compile it with the same MPI."""
     target = Path(f"plain.{os.getpid()}").absolute()
     target.with_suffix(".c").write_text(SOURCE)

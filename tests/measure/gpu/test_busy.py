@@ -73,8 +73,8 @@ def test_without_the_driver_there_are_no_samples(monkeypatch: pytest.MonkeyPatch
 def test_a_processor_has_no_utilisation_and_says_why() -> None:
     rank: Any = PercentRecorder()
     utilisation = Utilisation(rank, None, "cpu", ("resident",))
-    utilisation.trained("resident", 0, 1)
-    utilisation.computed("resident", 1e4, 10**6)
+    utilisation.record_busy("resident", 0, 1)
+    utilisation.record_share("resident", 1e4, 10**6)
     utilisation.close()
 
     assert rank.notes == [ON_CPU]
@@ -85,8 +85,8 @@ def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rank, utilisation = make_utilisation(monkeypatch, "NVIDIA H200", size=2)
-    utilisation.trained("memory", 0, 1)
-    utilisation.computed("memory", 1e6, 10**6)
+    utilisation.record_busy("memory", 0, 1)
+    utilisation.record_share("memory", 1e6, 10**6)
 
     assert rank.series["gpu_busy", "memory"] == [83.0, 85.0]
     peak = 2 * 16896 * 1980e6
@@ -100,7 +100,7 @@ def test_a_gpu_without_a_listed_peak_has_no_share_of_it(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rank, utilisation = make_utilisation(monkeypatch, "NVIDIA Unheard-of 1")
-    utilisation.computed("memory", 1e6, 10**6)
+    utilisation.record_share("memory", 1e6, 10**6)
 
     assert not any(metric == "model_flops_utilisation" for metric, _ in rank.series)
     snapshot(rank.notes[0])

@@ -153,7 +153,7 @@ def streams(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_locked_memory_is_timed_by_the_clock_of_the_device(torch: Any, cuda: Cuda) -> None:
-    times = CudaCopies(torch, 0, SIZE).from_host(4, pinned=True)
+    times = CudaCopies(torch, 0, SIZE).from_host(4, pin=True)
 
     assert times == [pytest.approx((COPY + RECORD) / 1000)] * 4
     assert cuda.copied == [("host", "cuda:0", True)] * (WARM_UP + 4)
@@ -164,7 +164,7 @@ def test_pageable_memory_is_timed_by_the_wall_clock(
     torch: Any, cuda: Cuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster.measure.gpu.perf_counter", count(0, 3).__next__)
-    times = CudaCopies(torch, 0, SIZE).to_host(4, pinned=False)
+    times = CudaCopies(torch, 0, SIZE).to_host(4, pin=False)
 
     assert times == [3] * 4
     assert cuda.copied == [("cuda:0", "host", False)] * (WARM_UP + 4)
@@ -190,8 +190,8 @@ def test_a_copy_that_is_lost_is_an_error(torch: Any, cuda: Cuda, *, pinned: bool
     cuda.loses = True
     copies = CudaCopies(torch, 0, SIZE)
     attempts: tuple[Callable[[], object], ...] = (
-        lambda: copies.from_host(1, pinned=pinned),
-        lambda: copies.to_host(1, pinned=pinned),
+        lambda: copies.from_host(1, pin=pinned),
+        lambda: copies.to_host(1, pin=pinned),
         lambda: copies.both_ways(1),
         lambda: copies.within(1),
         lambda: copies.to_peer(1, 1),

@@ -31,13 +31,13 @@ def test_a_host_that_is_ready_late_takes_part_from_then_on(tmp_path: Path) -> No
         mark.touch()
 
         assert links.ready_pairs(PAIRS, PATIENCE) == PAIRS
-        assert (links.late, links.lost) == (set(), {})
+        assert (links.late, links.losses) == (set(), {})
 
 
 def test_a_host_that_ended_is_not_waited_for() -> None:
     with HostLinks(["127.0.0.1"] * 2, "", [(), ("false",)], HURRY) as links:
         assert links.ready_pairs(PAIRS, 1000 * PATIENCE) == []
-        assert list(links.lost) == [1]
+        assert list(links.losses) == [1]
 
 
 class Answered(HostLinks):
@@ -86,13 +86,13 @@ def noticed(links: HostLinks, places: Mapping[int, str]) -> bool:
 
 def test_an_agent_that_ended_is_started_again_once() -> None:
     with HostLinks(["127.0.0.1"] * 2, "", [(), ()]) as links:
-        for places in (links.dropped, links.lost):
+        for places in (links.drops, links.losses):
             links._agents[1].kill()
             until(partial(noticed, links, places), "the end of its agent is noticed")
             links.settle(PATIENCE)
 
             assert (list(places), links.late) == ([1], set())
-            assert links.ready_pairs(PAIRS, HURRY) == ([] if links.lost else PAIRS)
+            assert links.ready_pairs(PAIRS, HURRY) == ([] if links.losses else PAIRS)
 
 
 def test_tests_of_an_agent_that_ended_say_nothing_of_its_host() -> None:
@@ -104,6 +104,6 @@ def test_tests_of_an_agent_that_ended_say_nothing_of_its_host() -> None:
         batch.wait(time.monotonic() + PATIENCE, for_ports=True)
         links.settle(PATIENCE)
 
-        assert (batch.report((0, 1), links.lost).value, links.lost) == (None, {})
+        assert (batch.report((0, 1), links.losses).value, links.losses) == (None, {})
         step = SurveyStep(1, np.array(PAIRS), alone=True, port=0, purpose="round")
         assert all(test.value for test in coordinator.measure(step))

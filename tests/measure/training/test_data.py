@@ -40,7 +40,7 @@ def real() -> Digits:
     return Digits(images=images, labels=np.arange(40, dtype=np.int64) % 10)
 
 
-def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.prepared) -> Stages:
+def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.normalise) -> Stages:
     return Stages(source, prepare, 16)
 
 
@@ -52,14 +52,14 @@ def write_shards(source: ShardSource, real: Digits) -> ShardSource:
 def test_a_seed_gives_the_same_bytes_and_another_seed_others(real: Digits) -> None:
     def content(seed: int, number: int) -> bytes:
         dataset = Dataset(samples=96, shard=32, seed=seed)
-        return digits.encoded(digits.augmented(real, dataset, number))
+        return digits.encode(digits.make_shard(real, dataset, number))
 
     assert content(3, 1) == content(3, 1)
     assert len({content(3, 0), content(3, 1), content(4, 0)}) == 3
 
 
 def test_samples_are_real_images_shifted_by_a_pixel_at_most(real: Digits) -> None:
-    samples = digits.augmented(real, DATASET, 0)
+    samples = digits.make_shard(real, DATASET, 0)
     padded = np.pad(real.images[:32], ((0, 0), (1, 1), (1, 1)))
     for number, image in enumerate(samples.images):
         errors = [
@@ -124,11 +124,11 @@ def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(
     def prepared(samples: Digits) -> Digits:
         training.until_it_waits_for(min(next(batches), 1))
         time.sleep(0.05)
-        return digits.prepared(samples)
+        return digits.normalise(samples)
 
     source = Slow()
     for number in range(DATASET.shards):
-        source.write(NAMES[number], digits.encoded(digits.augmented(real, DATASET, number)))
+        source.write(NAMES[number], digits.encode(digits.make_shard(real, DATASET, number)))
     loader = Loader(stages(source, prepared), NAMES, 1)
     first, second = loader.next(), loader.next()
     loader.close()
@@ -166,10 +166,10 @@ def test_a_corrupt_shard_is_named_with_its_place(real: Digits, tmp_path: Path) -
 
 
 def test_a_flipped_bit_is_found_by_the_checksum(real: Digits) -> None:
-    content = bytearray(digits.encoded(digits.augmented(real, DATASET, 0)))
+    content = bytearray(digits.encode(digits.make_shard(real, DATASET, 0)))
     content[len(content) // 2] ^= 1
     with pytest.raises(ClusterError, match="CRC"):
-        digits.decoded(bytes(content), "there")
+        digits.decode(bytes(content), "there")
 
 
 def test_data_are_written_once_and_again_if_they_are_others(real: Digits, tmp_path: Path) -> None:
