@@ -51,7 +51,7 @@ def test_one_gpu_skips_what_needs_two_and_a_program_that_is_missing(
     snapshot: Snapshot, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(script.shutil, "which", lambda _: None)
-    monkeypatch.setattr(script, "installed", lambda name: name != "nccl4py")
+    monkeypatch.setattr(script, "has_package", lambda name: name != "nccl4py")
     why = {part.name: script.reason(part, 1, 100.0) for part in script.parts(1)}
 
     assert why["gpu"] == ""
@@ -63,8 +63,8 @@ def test_one_gpu_skips_what_needs_two_and_a_program_that_is_missing(
 
 
 def test_a_package_is_installed_or_not(script: Any) -> None:
-    assert script.installed("msgspec")
-    assert not script.installed("no-such-package")
+    assert script.has_package("msgspec")
+    assert not script.has_package("no-such-package")
 
 
 def test_a_part_whose_time_is_up_ends_with_what_it_started_and_keeps_what_it_printed(

@@ -42,8 +42,8 @@ def fresh() -> Any:
 
 
 def test_the_table_says_how_each_command_ended(fresh: Any, snapshot: Snapshot) -> None:
-    test = fresh.Ended("user", "scripts/test", 61.5, 1, PRINTED.splitlines(), ["tmux"])
-    demo = fresh.Ended("user", "scripts/demo", 0.5, 0, ["Fetched 9 kB in 1s"], [])
+    test = fresh.CommandResult("user", "scripts/test", 61.5, 1, PRINTED.splitlines(), ["tmux"])
+    demo = fresh.CommandResult("user", "scripts/demo", 0.5, 0, ["Fetched 9 kB in 1s"], [])
     lines = fresh.table([test, demo]).splitlines()
 
     assert lines[0].split() == [*fresh.COLUMNS]
