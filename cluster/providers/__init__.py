@@ -49,8 +49,8 @@ def idle_lines(spec: ClusterSpec) -> list[str]:
     """Return the line of a plan that says when unused machines end."""
     if spec.idle is None:
         return []
-    unused = f"{format_seconds(spec.idle)} without a job, an SSH session or an attached tmux"
-    return [f"ends by itself after {unused} (--idle)"]
+    idle_time = f"{format_seconds(spec.idle)} without a job, an SSH session or an attached tmux"
+    return [f"ends by itself after {idle_time} (--idle)"]
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -196,7 +196,7 @@ class Searchable(ABC):
             Such as `instances, volumes in us-east-1`; empty if there is nowhere to search.
         """
 
-    def searched(self, name: str) -> str:
+    def describe_search(self, name: str) -> str:
         """Describe what `find` has searched, where, as which user; empty if there was no place.
 
         Raises:

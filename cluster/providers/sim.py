@@ -82,8 +82,8 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
                 remedy="Choose a larger one: --option fabric=leafspine:32x32",
             )
         faults = faults_of(spec)
-        planted = f", {len(faults)} fault(s) planted" if faults else ""
-        line = f"{spec.hosts} simulated hosts: {fabric.words}{planted}"
+        note = f", {len(faults)} fault(s) planted" if faults else ""
+        line = f"{spec.hosts} simulated hosts: {fabric.words}{note}"
         return Plan(lines=(line,), link=_link(spec))
 
     def create(

@@ -75,10 +75,10 @@ class ToyDeletion(Deletion[CloudResource]):
             return tags.launch in self._selection.launches
         return tags.owner == self._selection.owner and self._selection.name in ("", tags.name)
 
-    def _listed(self, type_: Any) -> Sequence[CloudResource]:
+    def _resources_of(self, type_: Any) -> Sequence[CloudResource]:
         raise AssertionError(f"it has no {type_}")
 
-    def _unlisted(self) -> tuple[Resource, ...]:
+    def _late_resources(self) -> tuple[Resource, ...]:
         return ()
 
     def _delete(self, listed: Sequence[CloudResource]) -> None:

@@ -143,7 +143,7 @@ def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list
         if not isinstance(provider, Searchable):
             return (), ""
         login = isinstance(provider, NeedsCredentials)
-        return provider.live(), provider.searched("") if login else ""
+        return provider.live(), provider.describe_search("") if login else ""
 
     answers = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
     clusters: list[tuple[str, RemoteCluster]] = []

@@ -168,7 +168,7 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 def searched_by(provider: Provider, name: str = "") -> str:
     """Return what a provider has searched, or that it had nowhere to; empty if it keeps nothing."""
-    searched = provider.searched(name) if isinstance(provider, Searchable) else ""
+    searched = provider.describe_search(name) if isinstance(provider, Searchable) else ""
     if searched or not isinstance(provider, NeedsCredentials):
         return searched
     return outcome_words("no_credentials", provider.name)

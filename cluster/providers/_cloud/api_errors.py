@@ -117,7 +117,7 @@ def usual_advice(cloud: str, account: str, address: str) -> dict[Kind, Advice]:
     }
 
 
-def explained(failure: Failure, cloud: str, advice: Advice, remains: str) -> ProvisionError:
+def explain(failure: Failure, cloud: str, advice: Advice, remains: str) -> ProvisionError:
     """Return the error for the user of a failure; `remains` says what exists after it."""
     error, means, remedy = advice
     verb = "did not answer" if failure.kind in ("lost", "foreign") else "refused"

@@ -56,7 +56,7 @@ class Deletion(ABC, Generic[R]):
         """List the machines that exist."""
 
     @abstractmethod
-    def _listed(self, type_: Any) -> Sequence[R]:  # noqa: ANN401 - each cloud has its own
+    def _resources_of(self, type_: Any) -> Sequence[R]:  # noqa: ANN401 - each cloud has its own
         """List the resources of one of the `types`."""
 
     @abstractmethod
@@ -64,10 +64,10 @@ class Deletion(ABC, Generic[R]):
         """Start to delete resources; those still in use are deleted in a later round."""
 
     def resources(self) -> tuple[R, ...]:
-        return (*self._machines(), *(r for type_ in self.types for r in self._listed(type_)))
+        return (*self._machines(), *(r for type_ in self.types for r in self._resources_of(type_)))
 
     @abstractmethod
-    def _unlisted(self) -> tuple[Resource, ...]:
+    def _late_resources(self) -> tuple[Resource, ...]:
         """Return resources that may exist although the cloud does not list them yet."""
 
     def _unproven(self) -> tuple[Resource, ...]:
@@ -79,7 +79,7 @@ class Deletion(ABC, Generic[R]):
 
         ProvisionError: something is left. Failure: a call was refused; all else is gone.
         """
-        delete_until_gone(lambda: self._round() or self._unlisted(), self._place)
+        delete_until_gone(lambda: self._round() or self._late_resources(), self._place)
 
     def delete_machines(self) -> None:
         """Delete the machines, and wait until they are gone (ProvisionError, Failure)."""
@@ -94,11 +94,11 @@ class Deletion(ABC, Generic[R]):
         ProvisionError: some are left. Failure: the cloud refused a call.
         """
         delete_until_gone(
-            lambda: self._attempt(self.list_except(keep)) or self._unlisted(), self._place
+            lambda: self._attempt(self.list_except(keep)) or self._late_resources(), self._place
         )
-        self._delete(self._unused())
+        self._delete(self._leftovers())
 
-    def _unused(self) -> Sequence[R]:
+    def _leftovers(self) -> Sequence[R]:
         """List what costs money although the machine that used it is gone."""
         return ()
 
@@ -115,7 +115,7 @@ class Deletion(ABC, Generic[R]):
         refusals: list[Failure] = []
         for type_ in self.types:
             try:
-                remaining += self._attempt(self._listed(type_))
+                remaining += self._attempt(self._resources_of(type_))
             except Failure as failure:
                 if failure.kind in PASSING:
                     raise

@@ -132,7 +132,7 @@ class EndedMachine(Value, frozen=True, kw_only=True):
     state: str  # in the cloud's words
     why: str  # in the cloud's words; empty if it does not say
     # the cloud took the machine back, or had no room for it; another zone may have
-    reclaimed: bool = False
+    is_reclaimed: bool = False
 
     def story(self, name: str) -> str:
         return f"{name} ({self.id}) has ended: {self.why or 'the cloud does not say why'}"
@@ -142,11 +142,11 @@ class EndedMachine(Value, frozen=True, kw_only=True):
         return Failure("capacity", operation="", code=self.state, message=self.story(name))
 
     def error(self, name: str) -> ProvisionError:
-        return (Capacity if self.reclaimed else ProvisionError)(
+        return (Capacity if self.is_reclaimed else ProvisionError)(
             f"{self.story(name)}.",
             means=f"Its state is {self.state}, so it is not waited for.",
             remedy="Launch again, in another zone: --option zones=a,b"
-            if self.reclaimed
+            if self.is_reclaimed
             else "Launch again; if it ends again, choose another zone or another --image.",
         )
 
@@ -212,7 +212,7 @@ class LaunchJournal:
                 self.record_created(token)
             raise
 
-    def timed(self, phase: str, seconds: float) -> None:
+    def record_phase(self, phase: str, seconds: float) -> None:
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
     def resume_at(self, tokens: Sequence[str]) -> int:
@@ -249,7 +249,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, OfferT, M]):
         self._spec = spec
         self._cluster_journal = cluster_journal
         self._tags, self.offer = intent.tags, intent.offers[part.group]
-        self._added = bool(intent.places)
+        self._is_addition = bool(intent.places)
         self._places = intent.places or tuple(range(part.first, part.first + spec.hosts))
         self._selection = Selection(launches=(intent.tags.launch,))
         self.options = options
@@ -278,7 +278,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, OfferT, M]):
         """List the machines, in the order of their numbers."""
 
     @abstractmethod
-    def check(self, site: Site, listed: Sequence[ListedMachine[M]], seconds: float) -> None:
+    def check(self, site: Site, rows: Sequence[ListedMachine[M]], seconds: float) -> None:
         """Raise if a machine has ended, or if one should be listed after these seconds."""
 
     @abstractmethod
@@ -306,7 +306,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, OfferT, M]):
 
     def end(self, number: int, end: EndedMachine) -> Exception:
         """Return what to raise for a machine that ended while it is waited for."""
-        return end.failure(self.name(number)) if end.reclaimed else end.error(self.name(number))
+        return end.failure(self.name(number)) if end.is_reclaimed else end.error(self.name(number))
 
 
 AnyLaunch = CloudLaunch[Any, Any, Any, M]
@@ -355,7 +355,7 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
                 outcome = f"gave {len(new_ids)} of {launch.hosts} machines"
                 raise too_few_machines(launch.operation, site.zone, outcome)
             ids.append(new_ids)
-    launches[0].journal.timed("create", time.monotonic() - start)
+    launches[0].journal.record_phase("create", time.monotonic() - start)
     machines: list[Machine] = []
     start = time.monotonic()
     for launch, created_ids in zip(launches, ids, strict=True):
@@ -363,7 +363,7 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
             rows = _wait(launch, site, created_ids, start)
             launch.settle(site, tuple(machine.instance for machine in rows))
         machines += (launch.machine(machine.number, machine.view) for machine in rows)
-    launches[0].journal.timed("running", time.monotonic() - start)
+    launches[0].journal.record_phase("running", time.monotonic() - start)
     return tuple(machines)
 
 

@@ -109,7 +109,7 @@ class CloudProvider(
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         super().__init__(regions)
-        self._planned: dict[bytes, Choices[OfferT]] = {}
+        self._plans: dict[bytes, Choices[OfferT]] = {}
 
     # The steps of each cloud.
 
@@ -254,7 +254,7 @@ class CloudProvider(
         They end when the cluster's other machines do.
         """
         with self.translating_errors("The cluster is as it was."):
-            spec = self.placed(spec)
+            spec = self.regional_spec(spec)
             client = self.client(self.place_of(spec), spec)
             entries = journal.entries()
             self.selection(client, spec.name, entries)  # refuses another user's cluster
@@ -316,7 +316,7 @@ class CloudProvider(
                 ends |= self.find_ends(client, self.selection(client, spec.name, entries), machines)
         except (Failure, ClusterError):  # who does not answer does not say that it is over
             return None
-        first = min(ends, key=lambda name: not ends[name].reclaimed, default=None)
+        first = min(ends, key=lambda name: not ends[name].is_reclaimed, default=None)
         return ends[first].error(first) if first else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
@@ -359,7 +359,7 @@ class CloudProvider(
         deletion = self.launch.deletion
         return f"{deletion.kinds} in {deletion.place.format(places)}" if places else ""
 
-    def searched(self, name: str) -> str:
+    def describe_search(self, name: str) -> str:
         entries = journal.entries_of(name)
         with self.translating_errors(what_remains(name, entries)):
             clients = self.clients_of(entries)
@@ -405,7 +405,7 @@ class CloudProvider(
         clients = self.clients_of(journal.entries_of(name))
         return "".join(client.console(machine.id) for client in clients)
 
-    def placed(self, spec: ClusterSpec) -> ClusterSpec:
+    def regional_spec(self, spec: ClusterSpec) -> ClusterSpec:
         """Return a spec for the region that its cluster is in, or else for the first to try."""
         specs = regional_specs(spec, self.options_of(spec))
         cluster = journal.for_cluster(spec.name)
@@ -420,7 +420,7 @@ class CloudProvider(
         its own machines against the account's limits, and refuse the names of its own groups.
         """
         key, offers = msgspec.json.encode(spec), self._find_interrupted(spec)
-        if key not in self._planned or offers:
+        if key not in self._plans or offers:
             options = self.options_of(spec)
             specs = regional_specs(spec, options)
             if names := words(options.regions):
@@ -433,8 +433,8 @@ class CloudProvider(
                 specs = specs[matches.index(True) if any(matches) else 0 :]
                 answers.append(offers)
             answers += in_each(specs[len(answers) :], self._try_plan)
-            self._planned[key] = choose(specs, answers)
-        return self._planned[key]
+            self._plans[key] = choose(specs, answers)
+        return self._plans[key]
 
     def _try_plan(self, spec: ClusterSpec) -> dict[str, OfferT] | ClusterError:
         try:
@@ -546,11 +546,11 @@ def regional_specs(spec: ClusterSpec, options: CloudOptions) -> tuple[ClusterSpe
 def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:
     """Return the price of a machine, on average over the groups; none if one is not known."""
     prices = [(part.spec.hosts, offers[part.group].price) for part in spec.parts]
-    priced = [(hosts, price) for hosts, price in prices if price is not None]
-    if len(priced) < len(prices):
+    known_prices = [(hosts, price) for hosts, price in prices if price is not None]
+    if len(known_prices) < len(prices):
         return None
-    hourly = sum(hosts * price.hourly for hosts, price in priced) / spec.hosts
-    return msgspec.structs.replace(priced[0][1], hourly=hourly)
+    hourly = sum(hosts * price.hourly for hosts, price in known_prices) / spec.hosts
+    return msgspec.structs.replace(known_prices[0][1], hourly=hourly)
 
 
 def choose(

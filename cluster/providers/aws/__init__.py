@@ -121,7 +121,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
     def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
         """Return what every host mounts; EFS has a name of its region."""
         mounts = super().mounts(spec)
-        region = self.place_of(self.placed(spec)) if mounts else ""
+        region = self.place_of(self.regional_spec(spec)) if mounts else ""
         return tuple(in_region(mount, region) for mount in mounts)
 
     def plan(self, spec: ClusterSpec) -> Plan:
@@ -148,8 +148,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         rows = sorted(
             instances(client, filters_of(selection)), key=lambda row: row.get("AmiLaunchIndex", 0)
         )
-        tagged = ((parse_tags(tags_of(row)), row) for row in rows if state_of(row) not in GONE)
-        return [(tags, row) for tags, row in tagged if tags]
+        pairs = ((parse_tags(tags_of(row)), row) for row in rows if state_of(row) not in GONE)
+        return [(tags, row) for tags, row in pairs if tags]
 
     def remote_cluster(
         self, client: Region, tags: Tags, machines: Sequence[InstanceTypeDef]

@@ -247,6 +247,6 @@ def _failure(operation: str, error: Exception) -> Failure:
         exceptions.IncompleteReadError,
         ResponseParserError,
     )
-    locked = any(base.__name__ in (*LOGINS, "LoginError") for base in type(error).__mro__)
-    kind: Kind = "denied" if locked else "lost" if isinstance(error, losses) else "other"
+    is_denied = any(base.__name__ in (*LOGINS, "LoginError") for base in type(error).__mro__)
+    kind: Kind = "denied" if is_denied else "lost" if isinstance(error, losses) else "other"
     return Failure(kind, operation=name, code=type(error).__name__, message=str(error))

@@ -27,7 +27,7 @@ NOWHERE: Mapping[str, str] = MappingProxyType({})
 CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
 RUNNING = "running"
 ENDED_BEFORE = "IdempotentInstanceTerminated"  # a repeated call, whose machines ended meanwhile
-TYPES = {resource_type.requested: resource_type for resource_type in RESOURCE_TYPES}
+TYPES = {resource_type.request: resource_type for resource_type in RESOURCE_TYPES}
 
 
 class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
@@ -47,7 +47,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         """
         self._vpc = self.offer.vpc or self._new_vpc()
         self._elastic = ElasticIps(self.client, self._tags, self.journal)
-        if self._added:
+        if self._is_addition:
             groups = self._find_named("security-group", self._tags.label)
             if not groups:
                 raise ProvisionError(
@@ -87,7 +87,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def prepare_group(self, first: Self) -> None:
         """Create the placement group, and the Elastic IPs: they may exceed their limit."""
         self._vpc, self._group, self._elastic = first._vpc, first._group, first._elastic
-        if self._spec.placement and not self._added:
+        if self._spec.placement and not self._is_addition:
             self._create_named("placement-group", GroupName=self._near, Strategy="cluster")
         if self.options.elastic_ip:
             self._elastic.allocate(self.hosts)
@@ -122,24 +122,22 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return sorted(machines, key=lambda item: item.number)
 
     def check(
-        self, site: Site, listed: Sequence[ListedMachine[InstanceTypeDef]], seconds: float
+        self, site: Site, rows: Sequence[ListedMachine[InstanceTypeDef]], seconds: float
     ) -> None:
         """Fail if a machine ended, or is not listed in time; those that run get Elastic IPs.
 
         Each gets its own as soon as it runs, because its boot may need the internet.
         """
-        for machine in listed:
+        for machine in rows:
             if end := instances.ended_machine(machine.instance):
                 raise self.end(machine.number, end)
         self._elastic.associate(
-            machine.instance
-            for machine in listed
-            if instances.state_of(machine.instance) == RUNNING
+            machine.instance for machine in rows if instances.state_of(machine.instance) == RUNNING
         )
-        is_late = seconds > self.options.wait and all(machine.ready for machine in listed)
-        if len(listed) < self.hosts and is_late:
+        is_late = seconds > self.options.wait and all(machine.ready for machine in rows)
+        if len(rows) < self.hosts and is_late:
             raise Timeout(
-                f"Amazon lists {len(listed)} of {self.hosts} machines that it gave "
+                f"Amazon lists {len(rows)} of {self.hosts} machines that it gave "
                 f"{seconds:.0f} s ago.",
                 means="Nothing is left.",
                 remedy="Try again, or see https://health.aws.amazon.com",
@@ -216,7 +214,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
     # How resources are requested.
 
-    def _tagged(self, *kinds: str) -> dict[str, Any]:
+    def _tag_params(self, *kinds: str) -> dict[str, Any]:
         return {"TagSpecifications": tag_specifications(self._tags, *kinds)}
 
     def _create_named(self, kind: str, verb: str = "create", **params: Any) -> str:  # noqa: ANN401
@@ -228,7 +226,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         token = f"{kind}/{name}"
         self.journal.note(kind, token)
         with ignoring("exists"):
-            self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
+            self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tag_params(kind))
         resource = retry(lambda: _only(self._find_named(kind, name)), kinds=UNLISTED)
         if instances.tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self.client.name, self.client.name)
@@ -244,11 +242,11 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         ]
 
         def attempt() -> Mapping[str, Any]:
-            if existing := self._listed(kind, filters):
+            if existing := self._find(kind, filters):
                 return existing[0]
             create = f"create_{kind.replace('-', '_')}"
-            self.client.once(create, **params, **self._tagged(kind))
-            return retry(lambda: _only(self._listed(kind, filters)), kinds=UNLISTED)
+            self.client.once(create, **params, **self._tag_params(kind))
+            return retry(lambda: _only(self._find(kind, filters)), kinds=UNLISTED)
 
         return self._record_created(kind, token, retry(attempt))
 
@@ -259,9 +257,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
     def _find_named(self, kind: str, name: str) -> tuple[Mapping[str, Any], ...]:
         field = "key-name" if kind == "key-pair" else "group-name"
-        return self._listed(kind, [{"Name": field, "Values": [name]}])
+        return self._find(kind, [{"Name": field, "Values": [name]}])
 
-    def _listed(self, kind: str, filters: instances.Filters) -> tuple[Mapping[str, Any], ...]:
+    def _find(self, kind: str, filters: instances.Filters) -> tuple[Mapping[str, Any], ...]:
         return self.client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
@@ -294,7 +292,7 @@ class ElasticIps:
         self._journal = launch_journal
         self._count = 0
         self._free: list[str] = []  # allocation ids of unused addresses
-        self._addressed: set[str] = set()  # ids of the interfaces that have an address
+        self._holders: set[str] = set()  # ids of the interfaces that have an address
 
     def allocate(self, count: int) -> None:
         """Allocate more; those of a call without a reply are found by their tags (Failure)."""
@@ -302,7 +300,7 @@ class ElasticIps:
         self._count += count
 
         def attempt() -> tuple[AddressTypeDef, ...]:
-            while len({item["AllocationId"] for item in self._listed()} | ids) < self._count:
+            while len({item["AllocationId"] for item in self._addresses()} | ids) < self._count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
                     tags = tag_specifications(self._tags, "elastic-ip")
@@ -312,7 +310,7 @@ class ElasticIps:
                 id_ = str(answer["AllocationId"])
                 self._journal.record_created(token, id_)
                 ids.add(id_)
-            addresses = self._listed()
+            addresses = self._addresses()
             if not ids <= {address["AllocationId"] for address in addresses}:
                 raise Failure(
                     "missing",
@@ -324,12 +322,12 @@ class ElasticIps:
 
         addresses = retry(attempt, kinds=UNLISTED)
         self._free = [a["AllocationId"] for a in addresses if not a.get("NetworkInterfaceId")]
-        self._addressed = {nic for a in addresses if (nic := a.get("NetworkInterfaceId"))}
+        self._holders = {nic for a in addresses if (nic := a.get("NetworkInterfaceId"))}
 
     def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
         """Associate an address with the first interface of each machine that has none (Failure)."""
         first = [instances.primary(machine).get("NetworkInterfaceId", "") for machine in machines]
-        nics = [interface for interface in first if interface and interface not in self._addressed]
+        nics = [interface for interface in first if interface and interface not in self._holders]
         for interface, address in zip(nics, tuple(self._free), strict=False):
             call = partial(
                 self._region.once,
@@ -339,8 +337,8 @@ class ElasticIps:
             )
             retry(call, kinds=UNLISTED)
             self._free.remove(address)
-            self._addressed.add(interface)
+            self._holders.add(interface)
 
-    def _listed(self) -> tuple[AddressTypeDef, ...]:
+    def _addresses(self) -> tuple[AddressTypeDef, ...]:
         filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
         return self._region.all("describe_addresses", "Addresses", Filters=filters)

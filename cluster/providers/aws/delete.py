@@ -35,25 +35,25 @@ AT_ONCE = 1000  # most ids in one call
 class AwsUnlisted(Value, frozen=True, kw_only=True):
     """What the journal knows of, whether Amazon lists it under the tags or not."""
 
-    created: frozenset[Resource] = frozenset()  # resources that Amazon reported as created
+    creations: frozenset[Resource] = frozenset()  # resources that Amazon reported as created
     # when the newest of those that cost money is listed at the latest, in seconds since the epoch
-    listed: float = 0.0
+    deadline: float = 0.0
     # by kind, when resources of a call without a reply are listed at the latest, in seconds since
     # the epoch; of the kinds that cost money by themselves
     until: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
 
-    def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
+    def other_ids(self, kind: str, ids: Iterable[str]) -> list[str]:
         """Return the ids of a kind that were created but that the tags do not find, sorted."""
-        return sorted({r.id for r in self.created if r.kind == kind} - {*tagged})
+        return sorted({r.id for r in self.creations if r.kind == kind} - {*ids})
 
     def missing(self, resources: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""
         now = time.time()
-        paid_resources = {resource for resource in self.created if resource.kind in PAID.values()}
-        unlisted = paid_resources - resources if now < self.listed else frozenset[Resource]()
+        paid_resources = {resource for resource in self.creations if resource.kind in PAID.values()}
+        rest = paid_resources - resources if now < self.deadline else frozenset[Resource]()
         late = [
             Resource(kind=resource.kind, id=f"{resource.id} (not listed yet)")
-            for resource in sorted(unlisted, key=lambda resource: resource.id)
+            for resource in sorted(rest, key=lambda resource: resource.id)
         ]
         late += [
             Resource(kind=kind, id="of a call whose reply never came")
@@ -71,23 +71,23 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
     delete: str  # the call that deletes a resource
     param: str  # the parameter of that call for the id
     by_id: str  # the filter that finds a resource by its id
-    requested: str  # the kind of its requests in a journal
+    request: str  # the kind of its requests in a journal
     tags: str = "Tags"  # the field with the tags
 
 
-def _type(requested: str, kind: str = "", **exceptions: str) -> AwsResourceType:
+def _type(request: str, kind: str = "", **exceptions: str) -> AwsResourceType:
     """Return a type whose names at Amazon follow from that of its requests, but for exceptions."""
-    call = requested.replace("-", "_")
-    name = requested.title().replace("-", "")
+    call = request.replace("-", "_")
+    name = request.title().replace("-", "")
     fields = {
         "describe": f"describe_{call}s",
         "key": f"{name}s",
         "id": f"{name}Id",
         "delete": f"delete_{call}",
-        "by_id": f"{requested}-id",
+        "by_id": f"{request}-id",
     } | exceptions
     fields.setdefault("param", fields["id"])
-    return AwsResourceType(kind=kind or requested.replace("-", " "), requested=requested, **fields)
+    return AwsResourceType(kind=kind or request.replace("-", " "), request=request, **fields)
 
 
 RESOURCE_TYPES = (  # in the order in which they can be deleted
@@ -111,7 +111,7 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
 )
 KINDS = {
     **PAID,
-    **{resource_type.requested: resource_type.kind for resource_type in RESOURCE_TYPES},
+    **{resource_type.request: resource_type.kind for resource_type in RESOURCE_TYPES},
 }  # by those in a journal
 LISTS = (
     "describe_instances",
@@ -140,29 +140,27 @@ class AwsDeletion(Deletion[AwsResource]):
         super().__init__(client, selection, entries)
         self._region = client
         self._filters = filters_of(selection)
-        self._expected = AwsUnlisted() if entries is None else _unlisted(entries, client.name)
-        self._terminated: set[str] = set()  # ids for which termination was requested
+        self._expected = AwsUnlisted() if entries is None else _read_journal(entries, client.name)
+        self._terminations: set[str] = set()  # ids for which termination was requested
         self._resources: set[Resource] = set()  # resources listed so far, besides instances
         self._alive: set[str] = set()  # ids of the instances listed last, besides terminated ones
-        self._ended: set[str] = set()  # ids of those seen to end, or that Amazon knows no more
+        self._dead: set[str] = set()  # ids of those seen to end, or that Amazon knows no more
 
     def _machines(self) -> list[AwsResource]:
         rows = instances(self._region, self._filters)
-        if untagged := self._expected.untagged(
-            INSTANCE, (instance["InstanceId"] for instance in rows)
-        ):
-            by_id = [{"Name": "instance-id", "Values": untagged}]
+        if ids := self._expected.other_ids(INSTANCE, (instance["InstanceId"] for instance in rows)):
+            by_id = [{"Name": "instance-id", "Values": ids}]
             rows += instances(self._region, by_id)
-        self._ended |= {i["InstanceId"] for i in rows if state_of(i) in GOING}
+        self._dead |= {i["InstanceId"] for i in rows if state_of(i) in GOING}
         alive = [instance for instance in rows if state_of(instance) not in GONE]
         self._alive = {instance["InstanceId"] for instance in alive}
         return [_instance(instance) for instance in alive]
 
-    def _listed(self, type_: AwsResourceType) -> list[AwsResource]:
+    def _resources_of(self, type_: AwsResourceType) -> list[AwsResource]:
         list_ = partial(self._region.all, type_.describe, type_.key)
         rows = list_(Filters=self._filters)
-        if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in rows)):
-            by_id = list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
+        if ids := self._expected.other_ids(type_.kind, (row[type_.id] for row in rows)):
+            by_id = list_(Filters=[{"Name": type_.by_id, "Values": ids}])
             rows += tuple(row for row in by_id if self._may_be_ours(_resource(type_, row)))
         self._resources |= {Resource(kind=type_.kind, id=row[type_.id]) for row in rows}
         return [_resource(type_, row) for row in rows if row.get("State") not in DELETED]
@@ -171,20 +169,20 @@ class AwsDeletion(Deletion[AwsResource]):
         """Tell whether what has a name of ours is: its tags name no other launch."""
         return resource.tags is None or resource.tags.launch in self._selection.launches
 
-    def _unlisted(self) -> tuple[Resource, ...]:
-        resources = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._ended}
+    def _late_resources(self) -> tuple[Resource, ...]:
+        resources = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._dead}
         return self._expected.missing(resources | self._resources) or self._unproven()
 
     def _unproven(self) -> tuple[Resource, ...]:
         """Ask for the instances of the journal by their ids, once all must be listed."""
-        if time.time() < self._expected.listed:
+        if time.time() < self._expected.deadline:
             return ()
-        silent = self._expected.untagged(INSTANCE, self._alive | self._ended)
-        self._ended |= {id_ for id_ in silent if not self._exists(id_)}
+        silent = self._expected.other_ids(INSTANCE, self._alive | self._dead)
+        self._dead |= {id_ for id_ in silent if not self._exists(id_)}
         return tuple(
             Resource(kind=INSTANCE, id=f"{id_} (not listed any more)")
             for id_ in silent
-            if id_ not in self._ended
+            if id_ not in self._dead
         )
 
     def _exists(self, instance: str) -> bool:
@@ -197,16 +195,16 @@ class AwsDeletion(Deletion[AwsResource]):
             return False
         return True
 
-    def _unused(self) -> Sequence[AwsResource]:
+    def _leftovers(self) -> Sequence[AwsResource]:
         addresses = next(type_ for type_ in RESOURCE_TYPES if type_.kind == ELASTIC_IP)
-        return [address for address in self._listed(addresses) if not address.in_use]
+        return [address for address in self._resources_of(addresses) if not address.in_use]
 
     def _delete(self, resources: Sequence[AwsResource]) -> None:
         ids = [
             resource.id
             for resource in resources
             if resource.type is None
-            if resource.state not in GOING and resource.id not in self._terminated
+            if resource.state not in GOING and resource.id not in self._terminations
         ]
         for start in range(0, len(ids), AT_ONCE):
             self._terminate(ids[start : start + AT_ONCE])
@@ -232,10 +230,10 @@ class AwsDeletion(Deletion[AwsResource]):
             for id_ in ids if len(ids) > 1 else ():  # tried again next round: unknown is not gone
                 self._terminate([id_])
             return
-        self._terminated |= set(ids)
+        self._terminations |= set(ids)
 
 
-def _unlisted(entries: Entries, region: str) -> AwsUnlisted:
+def _read_journal(entries: Entries, region: str) -> AwsUnlisted:
     """Read from a journal what a region may not list yet; without a journal, that is anything."""
     if not entries:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
@@ -244,12 +242,12 @@ def _unlisted(entries: Entries, region: str) -> AwsUnlisted:
     paid_requests = [request for request in requests if request.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     return AwsUnlisted(
-        created=frozenset(
+        creations=frozenset(
             Resource(kind=KINDS[request.kind], id=id_)
             for request in requests
             for id_ in answers.get(request.token, ())
         ),
-        listed=max((request.at for request in paid_requests), default=0.0) + listing_delay(),
+        deadline=max((request.at for request in paid_requests), default=0.0) + listing_delay(),
         until={
             PAID[request.kind]: request.at + listing_delay()  # the last request of a kind counts
             for request in paid_requests

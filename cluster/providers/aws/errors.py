@@ -10,7 +10,7 @@ from cluster.providers._cloud.api_errors import (
     Advice,
     Failure,
     Kind,
-    explained,
+    explain,
     read_codes,
     usual_advice,
 )
@@ -94,7 +94,7 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
         error = Denied
         means, remedy = _denied_by_policy(failure) or LOGINS.get(failure.code, MAY_NOT)
     means, remedy = _of_instance(failure) or (means, remedy)
-    return explained(failure, "Amazon", (error, means, remedy), remains)
+    return explain(failure, "Amazon", (error, means, remedy), remains)
 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:

@@ -39,19 +39,19 @@ CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # Amazon's architectures, as 
 
 
 def choose(
-    region: Region, requested: str, kind: InstanceTypeInfoTypeDef, *, efa: bool
+    region: Region, request: str, kind: InstanceTypeInfoTypeDef, *, efa: bool
 ) -> tuple[ImageTypeDef, tuple[str, ...]]:
     """Find the image of a launch, and the Ubuntu packages to install before the first login.
 
-    `requested` is an id (then none are installed), an alias, or `pytorch`; empty, the machines
+    `request` is an id (then none are installed), an alias, or `pytorch`; empty, the machines
     decide.
     SpecError: there is no such image, or it is for another architecture.
     """
     architectures = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    if requested == PYTORCH:
-        choice, image_id = requested, _newest_pytorch(region, kind)
+    if request == PYTORCH:
+        choice, image_id = request, _newest_pytorch(region, kind)
     else:
-        choice = requested or _own(kind, efa=efa)
+        choice = request or _own(kind, efa=efa)
         image_id = choice if choice.startswith("ami-") else _alias(region, choice)
     try:
         images: tuple[ImageTypeDef, ...] = region.all(

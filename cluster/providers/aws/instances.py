@@ -89,7 +89,7 @@ def ended_machine(instance: InstanceTypeDef) -> EndedMachine | None:
         id=instance["InstanceId"],
         state=state,
         why=message if code in message else f"{code}: {message}".strip(": "),
-        reclaimed=any(mark in code for mark in TAKEN),
+        is_reclaimed=any(mark in code for mark in TAKEN),
     )
 
 

@@ -62,25 +62,25 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
     _check_name_is_free(region, spec)
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
-    reserved = choose_reservation(region, spec, options)
-    zones = _zones(region, spec, options, reserved)
+    reservation = choose_reservation(region, spec, options)
+    zones = _zones(region, spec, options, reservation)
     interfaces = efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
     vpc, sites, demands = _sites(region, spec, options, zones, addresses)
     sites, unknown = efs.reachable(region, parse_mounts(options.mount, "aws"), vpc, sites)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     root, size = images.root_disk(image)
-    check_platform(reserved, image)
-    is_block = reserved is not None and reserved.is_block
-    vcpus, counted = quotas.check(region, kind, spec.hosts, spot=spec.spot, is_block=is_block)
+    check_platform(reservation, image)
+    is_block = reservation is not None and reservation.is_block
+    vcpus, needs = quotas.check(region, kind, spec.hosts, spot=spec.spot, is_block=is_block)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl, now = lifetime(spec, cost, TTL), region.now()
-    ends = block_end(reserved, now)
+    ends = block_end(reservation, now)
     ttl = ttl if ends is None else min(ttl, ends)
-    link = link_of(kind, grouped=spec.placement, efa=options.efa)
+    link = link_of(kind, placement=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     read = partial(list_reservations, region)
-    notes = reservation_lines(read, spec.instance or "", now, LISTS_RESERVATIONS, reserved)
+    notes = reservation_lines(read, spec.instance or "", now, LISTS_RESERVATIONS, reservation)
     lines = (
         _description(spec, options, sites, vpc, allow),
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
@@ -91,7 +91,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
         *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
         *notes,
-        _end_line(ttl, reserved if ttl == ends else None),
+        _end_line(ttl, reservation if ttl == ends else None),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),
@@ -100,13 +100,13 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
         region=region.name,
         vpc=vpc,
         sites=sites,
-        demands=(*demands, *counted, *([reserved.demand(spec.hosts)] if reserved else [])),
+        demands=(*demands, *needs, *([reservation.demand(spec.hosts)] if reservation else [])),
         image=image["ImageId"],
         root=root,
         disk=max(options.disk, size),
         cores=kind["VCpuInfo"].get("DefaultCores", 0),
         interfaces=interfaces,
-        reservation=reserved.id if reserved else "",
+        reservation=reservation.id if reservation else "",
         is_block=is_block,
         packages=packages,
         allow=allow,
@@ -121,7 +121,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
     return offer
 
 
-def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) -> Link | None:
+def link_of(kind: InstanceTypeInfoTypeDef, *, placement: bool, efa: bool = False) -> Link | None:
     """Return the link of a machine type, from Amazon's figures; none if it gives none.
 
     One network card counts: TCP uses the address of the first, and a rank's messages pass one
@@ -137,7 +137,7 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
     return Link(
         rate=rate * GBIT,
         mtu=MTU,
-        flow=IN_GROUP if grouped else OUTSIDE,
+        flow=IN_GROUP if placement else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
         fabric="efa" if efa else "",
         adapters=sum(item.kind != "interface" for item in efa_layout(kind)) if efa else 0,
@@ -231,32 +231,32 @@ def _placeable(region: Region, name: str) -> Sequence[str]:
 
 
 def _zones(
-    region: Region, spec: ClusterSpec, options: AwsOptions, reserved: Reservation | None
+    region: Region, spec: ClusterSpec, options: AwsOptions, reservation: Reservation | None
 ) -> list[str]:
     """Return the zones to try, of those that are requested and offer the type."""
     name = spec.instance or ""
-    offered: tuple[InstanceTypeOfferingTypeDef, ...] = region.all(
+    offerings: tuple[InstanceTypeOfferingTypeDef, ...] = region.all(
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",
         LocationType="availability-zone",
         Filters=[{"Name": "instance-type", "Values": [name]}],
     )
-    offered_zones = sorted({offering["Location"] for offering in offered})
+    offered_zones = sorted({offering["Location"] for offering in offerings})
     first = spec.zone if spec.zone and spec.zone != region.name else ""
-    requested = requested_zones(first, options.zones, region.name)
-    zones = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
+    request = requested_zones(first, options.zones, region.name)
+    zones = [zone for zone in request if zone in offered_zones] if request else offered_zones
     if not zones:
-        place = ", ".join(requested) or region.name
+        place = ", ".join(request) or region.name
         advice = "Choose another region, or another --instance."
         raise not_offered_error(name, place, offered_zones, advice)
-    return zones_to_try(zones, name, reserved)
+    return zones_to_try(zones, name, reservation)
 
 
 def _sites(
     region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], addresses: int
 ) -> tuple[str, tuple[Site, ...], list[Demand]]:
     """Return the zones with a subnet that has `addresses` for each machine, and what these take."""
-    needed = spec.hosts * addresses
+    need = spec.hosts * addresses
     subnets = _subnets(region, options)
     if not subnets:
         return "", tuple(Site(zone=zone) for zone in zones), []
@@ -269,11 +269,11 @@ def _sites(
     subnets = tuple(subnet for subnet in subnets if not subnet.get("Ipv6Native"))
     by_zone = {zone: subnet for subnet in subnets if (zone := subnet["AvailabilityZone"]) in zones}
     remedy = "Use --option subnet=subnet-... with a larger one, or another --zone."
-    places = [zone for zone in zones if zone in by_zone and _room(by_zone[zone]) >= needed]
+    places = [zone for zone in zones if zone in by_zone and _room(by_zone[zone]) >= need]
     if not places:
         rooms = {zone: _room(subnet) for zone, subnet in by_zone.items()}
         raise SpecError(
-            f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
+            f"No subnet has room for {spec.hosts} machines, which need {need} addresses.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
             or f"The network has no subnet in {', '.join(zones)}.",
             remedy=remedy,
@@ -283,7 +283,7 @@ def _sites(
     demands = [
         Demand(
             what=f"addresses of {site.subnet}",
-            count=needed,
+            count=need,
             free=_room(by_zone[site.zone]),
             remedy=remedy,
             zone=site.zone,
@@ -420,9 +420,9 @@ def efa_layout(kind: InstanceTypeInfoTypeDef) -> tuple[CardInterface, ...]:
         return (CardInterface(card=first, device=0, kind="efa"),)
     limit = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
     adapters = [
-        CardInterface(card=index, device=int(index == first), kind=carried)
+        CardInterface(card=index, device=int(index == first), kind=adapter)
         for index, card in sorted(cards.items())
-        if (carried := adapter_of(card))
+        if (adapter := adapter_of(card))
         and (index != first or card.get("MaximumNetworkInterfaces", 1) > 1)
     ]
     return (CardInterface(card=first, device=0, kind="interface"), *adapters[:limit])

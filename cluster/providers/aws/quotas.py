@@ -73,27 +73,27 @@ def check(
     sizes: dict[str, int] = {}
     for start in range(0, len(names), MOST_TYPES):
         batch = names[start : start + MOST_TYPES]
-        offered: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+        kinds: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
             "describe_instance_types", "InstanceTypes", InstanceTypes=batch
         )
-        sizes |= {item["InstanceType"]: item["VCpuInfo"]["DefaultVCpus"] for item in offered}
+        sizes |= {item["InstanceType"]: item["VCpuInfo"]["DefaultVCpus"] for item in kinds}
     used = sum(count * sizes.get(name, 0) for name, count in types.items())
-    allowed, code = limit["Value"], limit["QuotaCode"]
+    quota, code = limit["Value"], limit["QuotaCode"]
     remedy = (
         "Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
         f"quotas/{code}\nOr end what runs: cluster ls, cluster more gc"
     )
-    if used + need > allowed:
+    if used + need > quota:
         raise QuotaError(
-            f"{hosts} x {name} needs {need} vCPUs; of {allowed:g} in "
+            f"{hosts} x {name} needs {need} vCPUs; of {quota:g} in "
             f"{region.name}, {used} are in use.",
             means=f"It is the account's own limit, {limit.get('QuotaName', 'vCPUs')} "
             f"({code}); nothing was created.",
             remedy=remedy,
         )
     subject = f"vCPUs ({code})"
-    demand = Demand(what=subject, count=need, free=allowed - used, remedy=remedy, is_quota=True)
-    return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed", (demand,)
+    demand = Demand(what=subject, count=need, free=quota - used, remedy=remedy, is_quota=True)
+    return f"vCPUs: {need} needed, {used} in use, {quota:g} allowed", (demand,)
 
 
 def _limit(region: Region, family_: str, *, spot: bool) -> Mapping[str, Any] | None:

@@ -100,20 +100,20 @@ def dry_runs(
     Calls that need the id of a resource that does not exist yet cannot be checked.
     """
 
-    def tagged(kind: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+    def with_tags(kind: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
         return {**params, "TagSpecifications": tag_specifications(tags, kind)}
 
     label = tags.label
     calls: dict[str, dict[str, Any]] = {name: {} for name in LISTS}
-    calls["import_key_pair"] = tagged("key-pair", KeyName=label, PublicKeyMaterial=KEY)
+    calls["import_key_pair"] = with_tags("key-pair", KeyName=label, PublicKeyMaterial=KEY)
     if options.elastic_ip:
-        calls["allocate_address"] = tagged("elastic-ip", Domain="vpc")
+        calls["allocate_address"] = with_tags("elastic-ip", Domain="vpc")
     if spec.placement:
-        group = tagged("placement-group", GroupName=label, Strategy="cluster")
+        group = with_tags("placement-group", GroupName=label, Strategy="cluster")
         calls["create_placement_group"] = group
     if offer.vpc:
         firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
-        calls["create_security_group"] = tagged("security-group", **firewall)
+        calls["create_security_group"] = with_tags("security-group", **firewall)
         machines = request(spec, options, offer, tags)
         cards = interfaces(options, offer, offer.sites[0].subnet, "")
         for part in (machines, *cards):  # which do not exist yet

@@ -116,8 +116,8 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         rows = sorted(
             client.all("instances", filter=filter_of(selection)), key=lambda row: row.name
         )
-        tagged = ((parse_description(row.description), row) for row in rows)
-        return [(tags, row) for tags, row in tagged if tags and is_of(selection, row.description)]
+        pairs = ((parse_description(row.description), row) for row in rows)
+        return [(tags, row) for tags, row in pairs if tags and is_of(selection, row.description)]
 
     def remote_cluster(
         self, client: Project, tags: Tags, machines: Sequence[Instance]

@@ -237,8 +237,8 @@ class Project:
             url = f"{endpoint or SERVICES[service]}{path}"
             answer = session.get(url, params=params, timeout=TIMEOUT)
         if answer.ok:
-            return _decoded(label, answer.content, dict[str, Any])
-        refusal = _decoded(label, answer.content, dict[str, dict[str, Any]])
+            return _decode(label, answer.content, dict[str, Any])
+        refusal = _decode(label, answer.content, dict[str, dict[str, Any]])
         status, message = answer.status_code, str(refusal.get("error", {}).get("message", ""))
         raise Failure(kind_of("", status), operation=label, code=str(status), message=message)
 
@@ -276,7 +276,7 @@ def is_done(operation: Operation) -> bool:
     return bool(operation.status == operation.Status.DONE)
 
 
-def created(operation: Operation) -> int:
+def count_created(operation: Operation) -> int:
     zones = operation.instances_bulk_insert_operation_metadata.per_location_status
     return sum(status.created_vm_count for status in zones.values())
 
@@ -301,7 +301,7 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
         raise Failure("lost", operation="list", code="unreachables", message=f"without {places}")
 
 
-def _decoded(label: str, answer: bytes, kind: type[T]) -> T:
+def _decode(label: str, answer: bytes, kind: type[T]) -> T:
     """Decode the answer of a service; what is not valid, such as a proxy's page, is a failure."""
     try:
         return decoders.decode(answer, kind)
@@ -344,7 +344,7 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     answer = request(url=f"{WHOSE}?{query}", method="GET", timeout=TIMEOUT)
     if answer.status != HTTPStatus.OK:
         return ""
-    info = _decoded("tokeninfo", answer.data, dict[str, Any])
+    info = _decode("tokeninfo", answer.data, dict[str, Any])
     return str(info.get("email") or info.get("sub") or "")
 
 
@@ -378,10 +378,10 @@ def _failure(label: str, error: Exception) -> Failure:
         return Failure(
             kind_of(word, status), operation=label, code=word or str(status), message=message
         )
-    locked = (
+    is_denied = (
         isinstance(error, GoogleAuthError)
         and not isinstance(error, TransportError)
         and not error.retryable
     )
-    kind: Kind = "denied" if locked else "lost"
+    kind: Kind = "denied" if is_denied else "lost"
     return Failure(kind, operation=label, code=type(error).__name__, message=str(error))

@@ -24,7 +24,7 @@ from cluster.providers._cloud.launch import (
 )
 from cluster.providers._cloud.options import name_taken_error
 from cluster.providers.gcp import fabrics, flex_start
-from cluster.providers.gcp.api import Project, created
+from cluster.providers.gcp.api import Project, count_created
 from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
 from cluster.providers.gcp.errors import call_name, singular
 from cluster.providers.gcp.instances import DELETED, ENDED, alias, ended_machine, instance_view
@@ -65,7 +65,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
         The name of the first rule prevents two launches of one name.
         """
-        if self._added:
+        if self._is_addition:
             return
         if not self.offer.network:
             network = {  # with a subnet in every region
@@ -80,7 +80,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def prepare_group(self, first: Self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
-        if self._added or not self._spec.placement:
+        if self._is_addition or not self._spec.placement:
             return
         body = {
             "name": label(self._tags) + self.suffix,
@@ -93,7 +93,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         """Create all machines; even a successful operation may have created too few."""
         self._listed_names = frozenset()
         fabric, nics = self.offer.fabric, self.offer.nics
-        if fabric and not self._added:
+        if fabric and not self._is_addition:
             for collection, bodies in fabrics.bodies(fabric, nics, self._tags, site.zone):
                 scope = {"region": self.offer.region} if collection == "subnetworks" else {}
                 self._make_all(collection, bodies, **scope)
@@ -119,7 +119,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             bulk_insert_instance_resource_resource=body,
         )
         self._since = operation.insert_time
-        return self._names(created(self.client.finish(self.operation, operation)))
+        return self._names(count_created(self.client.finish(self.operation, operation)))
 
     def _wait_in_queue(self, zone: str, id_: str, properties: flex_start.Body) -> tuple[str, ...]:
         name, machines = f"{self._stem}-{id_[-4:]}", self._names(self.hosts)
@@ -138,7 +138,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def leave(self, site: Site) -> None:
         """Delete the networks for RDMA: they are of the zone, and count against the quota."""
-        if self.offer.fabric and not (self.offer.nics or self._added):
+        if self.offer.fabric and not (self.offer.nics or self._is_addition):
             nics = fabrics.nics(self.offer.fabric, self._tags, site.zone)
             of_zone = [nic for nic in nics if nic.kind != fabrics.GVNIC]
             names = {name for nic in of_zone for name in (nic.network, nic.subnet)}
@@ -160,13 +160,13 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             )
         return machines
 
-    def check(self, site: Site, listed: Sequence[ListedMachine[Instance]], seconds: float) -> None:
+    def check(self, site: Site, rows: Sequence[ListedMachine[Instance]], seconds: float) -> None:
         """Fail if a machine ended, is not listed in time, or vanished.
 
         The last is how Google shows a lack of capacity.
         """
-        zone, names = site.zone, frozenset(machine.instance.name for machine in listed)
-        for machine in listed:
+        zone, names = site.zone, frozenset(machine.instance.name for machine in rows)
+        for machine in rows:
             instance = machine.instance
             if (state := instance.status) in ENDED:
                 target = str(instance.id)
@@ -181,8 +181,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             outcome = f"showed {len(gone_names)} machines that then vanished"
             raise too_few_machines(self.operation, zone, outcome)
         self._listed_names |= names
-        if len(listed) < self.hosts and seconds > deletion.listing_delay():
-            outcome = f"lists {len(listed)} of {self.hosts} machines"
+        if len(rows) < self.hosts and seconds > deletion.listing_delay():
+            outcome = f"lists {len(rows)} of {self.hosts} machines"
             raise too_few_machines(self.operation, zone, outcome)
 
     def settle(self, site: Site, machines: tuple[Instance, ...]) -> None:
@@ -241,7 +241,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         So the first name in the order of the alphabet shows how all of them begin.
         """
         stem = label(self._tags) + self.suffix
-        return f"{stem}-r{self._tags.launch[:4]}" if self._added else stem
+        return f"{stem}-r{self._tags.launch[:4]}" if self._is_addition else stem
 
     # What machines need.
 

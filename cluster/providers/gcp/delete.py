@@ -37,15 +37,15 @@ Message = Any  # an Instance, Disk, ResourcePolicy, Firewall or Network of Googl
 class GcpResourceType(Value, frozen=True, kw_only=True):
     kind: str  # for a person
     collection: str  # of the API, in the client's spelling
-    labelled: bool = False  # whether such resources have labels, by which lists can be filtered
+    has_labels: bool = False  # whether such resources have labels, by which lists can be filtered
 
 
-INSTANCE_TYPE = GcpResourceType(kind=INSTANCE, collection="instances", labelled=True)
+INSTANCE_TYPE = GcpResourceType(kind=INSTANCE, collection="instances", has_labels=True)
 GROUP_TYPE = GcpResourceType(kind="instance group", collection="instance_group_managers")
 OTHER_TYPES = (  # in the order in which they can be deleted
     GROUP_TYPE,
     GcpResourceType(kind="instance template", collection="instance_templates"),
-    GcpResourceType(kind="disk", collection="disks", labelled=True),
+    GcpResourceType(kind="disk", collection="disks", has_labels=True),
     GcpResourceType(kind="placement policy", collection="resource_policies"),
     GcpResourceType(kind="firewall rule", collection="firewalls"),
     GcpResourceType(kind="subnet", collection="subnetworks"),
@@ -108,7 +108,7 @@ class GcpDeletion(Deletion[GcpResource]):
     ) -> None:
         super().__init__(client, selection, entries)
         self._project = client
-        self._expected = GcpUnlisted() if entries is None else _unlisted(entries)
+        self._expected = GcpUnlisted() if entries is None else _read_journal(entries)
         # the operation of each deletion, and when it was started on the monotonic clock, in seconds
         self._operations: dict[tuple[str, str], tuple[Operation, float]] = {}
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
@@ -123,13 +123,13 @@ class GcpDeletion(Deletion[GcpResource]):
         *_, subnets, networks = OTHER_TYPES
 
         def remaining() -> list[GcpResource]:
-            resources = (*self._listed(subnets), *self._listed(networks))
+            resources = (*self._resources_of(subnets), *self._resources_of(networks))
             return [resource for resource in resources if resource.name in names]
 
         delete_until_gone(lambda: self._attempt(remaining()), self._place)
 
     def _machines(self) -> list[GcpResource]:
-        return self._listed(INSTANCE_TYPE)
+        return self._resources_of(INSTANCE_TYPE)
 
     def _attempt_machines(self) -> tuple[Resource, ...]:
         return self._attempt(self._groups()) or super()._attempt_machines()
@@ -142,12 +142,12 @@ class GcpDeletion(Deletion[GcpResource]):
         """
         groups: list[GcpResource] = []
         with ignoring("denied"):
-            groups = self._listed(GROUP_TYPE)
+            groups = self._resources_of(GROUP_TYPE)
         return [group for group in groups if group.name.rpartition("-")[0] not in stems]
 
-    def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
+    def _resources_of(self, type_: GcpResourceType) -> list[GcpResource]:
         """List resources by their tags, and those of the journal that have lost their labels."""
-        filters = {"filter": filter_of(self._selection)} if type_.labelled else {}
+        filters = {"filter": filter_of(self._selection)} if type_.has_labels else {}
         rows = self._project.all(type_.collection, **filters)
         resources = [
             resource
@@ -158,7 +158,7 @@ class GcpDeletion(Deletion[GcpResource]):
                 and self._may_be_ours(row)
             )
         ]
-        if not type_.labelled:
+        if not type_.has_labels:
             return resources
         listed_ids = {(resource.kind, resource.id) for resource in resources} | self._missing
         for zone, names in self._expected.machines.items():
@@ -176,7 +176,7 @@ class GcpDeletion(Deletion[GcpResource]):
         tags = parse_description(row.description)
         return tags is None or is_of(self._selection, row.description)
 
-    def _unlisted(self) -> tuple[Resource, ...]:
+    def _late_resources(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._project)
 
     def _delete(self, resources: Sequence[GcpResource]) -> None:
@@ -200,7 +200,7 @@ class GcpDeletion(Deletion[GcpResource]):
                     check_operations(f"{resource.type.collection}.delete", now)
 
 
-def _unlisted(entries: Entries) -> GcpUnlisted:
+def _read_journal(entries: Entries) -> GcpUnlisted:
     """Read from a journal what Google may not list yet; without a journal, that is anything."""
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())

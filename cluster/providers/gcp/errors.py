@@ -14,7 +14,7 @@ from cluster.providers._cloud.api_errors import (
     Advice,
     Failure,
     Kind,
-    explained,
+    explain,
     read_codes,
     usual_advice,
 )
@@ -137,4 +137,4 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
             "Switch that off: gcloud compute instances update NAME --zone ZONE "
             "--no-deletion-protection; then type the same again"
         )
-    return explained(failure, "Google", (error, means, remedy), remains)
+    return explain(failure, "Google", (error, means, remedy), remains)

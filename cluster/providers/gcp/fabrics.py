@@ -138,8 +138,8 @@ def _zones_with(project: Project, fabric: GcpFabric, zones: tuple[str, ...]) -> 
 
 def line(instance: str, fabric: GcpFabric | None, existing: Sequence[Nic]) -> str:
     if fabric is None:
-        unused = "the network between its GPUs is not used: its machines get one interface, for TCP"
-        return unused if fabric_of(instance) else ""
+        note = "the network between its GPUs is not used: its machines get one interface, for TCP"
+        return note if fabric_of(instance) else ""
     count = fabric.networks + bool(fabric.rdma)
     names = ", ".join(dict.fromkeys(nic.network for nic in existing))
     return (

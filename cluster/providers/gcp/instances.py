@@ -81,7 +81,7 @@ def ended_machine(
         id=f"{zone}/{name}",
         state=state,
         why=_words(ends[0]) if ends else "",
-        reclaimed=bool(ends) and ends[0].operation_type == PREEMPTED,
+        is_reclaimed=bool(ends) and ends[0].operation_type == PREEMPTED,
     )
 
 

@@ -87,12 +87,12 @@ WANTED = re.compile(r"([a-z0-9-]+)(?::(\d{1,2}))?")
 
 class Accelerator(Value, frozen=True, kw_only=True):
     type: str  # Google's name for it
-    called: str = ""  # in the price list; empty if that has no part of its own for it
+    sku: str = ""  # in the price list; empty if that has no part of its own for it
     quota: str  # in the names of quotas
     # by number of accelerators, the machine type that has them or gets them attached
     machines: dict[int, str]
-    attached: bool = False  # it is attached to a machine type that does not include it
-    retired: str = ""  # the day on which Google retired it; empty if it still exists
+    is_attached: bool = False  # it is attached to a machine type that does not include it
+    retirement: str = ""  # the day on which Google retired it; empty if it still exists
 
 
 KNOWN = msgspec.toml.decode(
@@ -119,18 +119,18 @@ def requested_accelerators(
     match = WANTED.fullmatch(spec.accelerator.lower())
     kind = KNOWN.get(match[1]) if match else None
     if match is None or kind is None:
-        names = ", ".join(name for name, accelerator in KNOWN.items() if not accelerator.retired)
+        names = ", ".join(name for name, accelerator in KNOWN.items() if not accelerator.retirement)
         raise SpecError(
             f"--accelerator {spec.accelerator} is not known.",
             remedy=f"Write a kind and how many of them: --accelerator t4:1; there are: {names}",
         )
     count = int(match[2] or 1)
-    if kind.retired and not allow_retired:
+    if kind.retirement and not allow_retired:
         zone = f" --zone {spec.zone}" if spec.zone else ""
         command = f"cluster up {spec.name} --provider gcp --hosts {spec.hosts}{zone} --accelerator"
         count_offered = min(count, max(KNOWN["t4"].machines))
         raise SpecError(
-            f"Google retired the {match[1].upper()} on {kind.retired}.",
+            f"Google retired the {match[1].upper()} on {kind.retirement}.",
             means="Nothing was requested. Instead: T4 on N1, which is the same shape; L4 on G2; "
             "A100 on A2, which can also be placed close together (--placement).",
             remedy=f"Type: {command} t4:{count_offered}\nA private cloud that still has them: "
@@ -160,7 +160,7 @@ CALLED = {  # patterns for families that the catalog does not call like `N2 Inst
 class PricedPart(Value, frozen=True, kw_only=True):
     """A part of a machine that has its own price."""
 
-    called: str  # a pattern for its description in the catalog
+    sku: str  # a pattern for its description in the catalog
     count: float  # how many units the machine has: cores, GiB or accelerators
     gpu: bool = False  # whether it is an accelerator; their spot prices have other descriptions
 
@@ -180,12 +180,12 @@ def price(
         prices = [_catalog_price(part, skus, spot=spot) for part in _parts(kind, gpus)]
     except (Failure, ValueError, LookupError, TypeError, AttributeError):  # or it has another form
         return None
-    priced = [price_ for price_ in prices if price_]
-    if len(priced) < len(prices):
+    known_prices = [price_ for price_ in prices if price_]
+    if len(known_prices) < len(prices):
         return None
     return Price(
-        hourly=sum(hourly for hourly, _ in priced),
-        at=max(since for _, since in priced).date().isoformat(),
+        hourly=sum(hourly for hourly, _ in known_prices),
+        at=max(since for _, since in known_prices).date().isoformat(),
         source=f"Cloud Billing catalog, {'spot' if spot else 'on demand'}",
     )
 
@@ -194,13 +194,13 @@ def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
     family_ = family(kind.name)
     prefix = CALLED.get(family_, f"{family_.upper()} Instance")
     parts = [
-        PricedPart(called=f"{prefix} Core", count=kind.guest_cpus),
-        PricedPart(called=f"{prefix} Ram", count=kind.memory_mb / GIB),
+        PricedPart(sku=f"{prefix} Core", count=kind.guest_cpus),
+        PricedPart(sku=f"{prefix} Ram", count=kind.memory_mb / GIB),
     ]
     if gpus:
         kind_ = BY_TYPE.get(gpus[0])
-        name = f"Nvidia {kind_.called} GPU" if kind_ else gpus[0]
-        parts.append(PricedPart(called=name, count=gpus[1], gpu=True))
+        name = f"Nvidia {kind_.sku} GPU" if kind_ else gpus[0]
+        parts.append(PricedPart(sku=name, count=gpus[1], gpu=True))
     return parts
 
 
@@ -211,7 +211,7 @@ def _catalog_price(
     before, after = ("", "")
     if spot:
         before, after = ("", " attached to Spot Preemptible VMs") if part.gpu else (SPARE, "")
-    pattern = re.compile(rf"{before}{part.called}{after} running in .*", re.IGNORECASE)
+    pattern = re.compile(rf"{before}{part.sku}{after} running in .*", re.IGNORECASE)
     matches = []
     for sku in skus:
         if pattern.fullmatch(sku["description"]) and sku.get("pricingInfo"):

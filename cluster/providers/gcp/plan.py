@@ -64,20 +64,20 @@ REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
     """Decide everything that a launch would create, or refuse it (SpecError, Quota)."""
-    requested = requested_accelerators(spec, allow_retired=options.allow_retired)
-    instance = _instance(spec, requested)
+    request = requested_accelerators(spec, allow_retired=options.allow_retired)
+    instance = _instance(spec, request)
     region = _region(spec, options)
     _check_name_is_free(project, spec)
     queue = flex_start.seconds_to_wait(spec, options, instance)
-    kind, zones = _zones(project, spec, options, region, instance, requested)
-    reserved = choose_reservation(project, spec, options.reservation, instance, zones)
-    zones = tuple(zones_to_try(zones, instance, reserved))
+    kind, zones = _zones(project, spec, options, region, instance, request)
+    reservation = choose_reservation(project, spec, options.reservation, instance, zones)
+    zones = tuple(zones_to_try(zones, instance, reservation))
     fabric, nics, zones = fabrics.choose(
         project, region, instance, options.fabric, zones, options.network
     )
-    _check_kind(spec, options, kind, requested)
-    gpus = _gpus(kind, requested)
-    gpu_type = requested.kind.type if requested and requested.kind.attached else ""
+    _check_kind(spec, options, kind, request)
+    gpus = _gpus(kind, request)
+    gpu_type = request.kind.type if request and request.kind.is_attached else ""
     tcp_fabric = None if nics else fabric  # one without NICs of its own
     network = _network(project, region, options, has_fabric=tcp_fabric is not None)
     architecture = kind.architecture or INTEL
@@ -86,8 +86,8 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     link = machine_types.link_of(instance, (network and network.mtu) or MTU, tier_1=tier1)
     cost = machine_types.price(project, kind, region, gpus, spot=spec.spot)
     now, read = project.now(), partial(list_reservations, project)
-    notes = reservation_lines(read, instance, now, LISTS_RESERVATIONS, reserved)
-    ends = remaining(reserved, now)
+    notes = reservation_lines(read, instance, now, LISTS_RESERVATIONS, reservation)
+    ends = remaining(reservation, now)
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
     quota_spec = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
     quota, demands = check_quotas(
@@ -95,7 +95,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     )
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
-        _description(spec, options, instance, zones, requested, network, allow),
+        _description(spec, options, instance, zones, request, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
         fabrics.line(instance, fabric, nics),
@@ -111,18 +111,18 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         project=project.name,
         region=region,
         sites=tuple(Site(zone=zone) for zone in zones),
-        demands=(*demands, *([reserved.demand(spec.hosts)] if reserved else [])),
+        demands=(*demands, *([reservation.demand(spec.hosts)] if reservation else [])),
         instance=instance,
         network=network.name if network else "",
         subnet=options.subnet,
         image=image.self_link[image.self_link.index("projects/") :],
         disk=max(options.disk, image.disk_size_gb),
         accelerator=gpu_type,
-        accelerators=requested.count if requested else 0,
+        accelerators=request.count if request else 0,
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
         queue=queue,
-        is_bound=reserved is not None and reserved.is_bound,
+        is_bound=reservation is not None and reservation.is_bound,
         fabric=fabric,
         nics=nics,
         tier1=tier1,
@@ -140,17 +140,17 @@ def _end_line(ttl: float, reservation: str) -> str:
     return f"ends by itself {format_seconds(ttl)} after its start {reason}"
 
 
-def _instance(spec: ClusterSpec, requested: RequestedAccelerators | None) -> str:
-    if requested is None:
+def _instance(spec: ClusterSpec, request: RequestedAccelerators | None) -> str:
+    if request is None:
         if not spec.instance:
             raise SpecError(
                 "No instance type was given.", remedy="Such as: --instance c2-standard-60"
             )
         return spec.instance
-    default = requested.machine
+    default = request.machine
     name = spec.instance or default
     if machine_types.family(name) != machine_types.family(default) or not (
-        requested.kind.attached or name in requested.kind.machines.values()
+        request.kind.is_attached or name in request.kind.machines.values()
     ):
         raise SpecError(
             f"{name} cannot have --accelerator {spec.accelerator}.",
@@ -192,21 +192,21 @@ def _zones(
     requested_gpus: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
     """Return the machine type, and the zones that are requested and offer all."""
-    offered: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
-    offers = {_last(offer.zone): offer for offer in offered}
+    kinds: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
+    offers = {_last(offer.zone): offer for offer in kinds}
     if requested_gpus:
         rows = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
         available = {_last(offer.zone) for offer in rows}
         offers = {zone: offer for zone, offer in offers.items() if zone in available}
     default = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
     first = spec.zone or default
-    requested = requested_zones("" if first == region else first, options.zones, f"{region}-")
+    request = requested_zones("" if first == region else first, options.zones, f"{region}-")
     choices = sorted(zone for zone in offers if zone.startswith(f"{region}-"))
-    zones = [zone for zone in requested if zone in offers] if requested else choices
+    zones = [zone for zone in request if zone in offers] if request else choices
     if not zones:
         label = f"{name} with {requested_gpus.kind.type}" if requested_gpus else name
         advice = "See what there is: https://cloud.google.com/compute/docs/machine-resource"
-        place = ", ".join(requested) or region
+        place = ", ".join(request) or region
         raise not_offered_error(label, place, sorted(offers), advice)
     return offers[zones[0]], tuple(zones)
 
@@ -219,11 +219,11 @@ def _check_kind(
     spec: ClusterSpec,
     options: GcpOptions,
     kind: MachineType,
-    requested: RequestedAccelerators | None,
+    request: RequestedAccelerators | None,
 ) -> None:
     if spec.placement and machine_types.family(kind.name) in machine_types.NOT_COMPACT:
         types = (
-            "a2-highgpu-1g: --accelerator a100:1" if requested else ", ".join(machine_types.COMPACT)
+            "a2-highgpu-1g: --accelerator a100:1" if request else ", ".join(machine_types.COMPACT)
         )
         raise SpecError(
             f"{kind.name} cannot be placed close together.",
@@ -237,9 +237,9 @@ def _check_kind(
         )
 
 
-def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[str, int] | None:
-    if requested:
-        return requested.kind.type, requested.count
+def _gpus(kind: MachineType, request: RequestedAccelerators | None) -> tuple[str, int] | None:
+    if request:
+        return request.kind.type, request.count
     for gpu in kind.accelerators:
         return gpu.guest_accelerator_type, gpu.guest_accelerator_count
     return None
@@ -306,12 +306,12 @@ def _description(
     options: GcpOptions,
     name: str,
     zones: tuple[str, ...],
-    requested: RequestedAccelerators | None,
+    request: RequestedAccelerators | None,
     network: Network | None,
     allow: str,
 ) -> str:
     spare = "spot " if spec.spot else ""
-    with_gpus = f" with {requested.count} x {requested.kind.type}" if requested else ""
+    with_gpus = f" with {request.count} x {request.kind.type}" if request else ""
     rest = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
     group = "1 compact placement policy, " if spec.placement else ""
     new_network = "" if network else "1 network (there is no default one), "
@@ -373,14 +373,14 @@ def list_reservations(project: Project) -> tuple[Reservation, ...]:
 
 
 def _reservation(row: ReservationRow) -> Reservation:
-    reserved = row.specific_reservation
+    capacity = row.specific_reservation
     return Reservation(
         id=row.name,
-        instance=reserved.instance_properties.machine_type.rpartition("/")[2],
+        instance=capacity.instance_properties.machine_type.rpartition("/")[2],
         zone=row.zone.rpartition("/")[2],
         state=ACTIVE if row.status == "READY" else row.status.lower(),
-        free=reserved.count - reserved.in_use_count,
-        total=reserved.count,
+        free=capacity.count - capacity.in_use_count,
+        total=capacity.count,
         is_bound=row.deployment_type == "DENSE",
         is_named=row.specific_reservation_required,
         end=datetime.fromisoformat(row.delete_at_time).timestamp() if row.delete_at_time else None,
@@ -396,15 +396,13 @@ ARM_WITH_DRIVERS = "ubuntu-accelerator-2404-arm64-with-nvidia-580"
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
-def choose_image(
-    project: Project, requested: str | None, architecture: str, *, gpus: bool
-) -> Image:
+def choose_image(project: Project, name: str | None, architecture: str, *, gpus: bool) -> Image:
     """Find the image `PROJECT/FAMILY` or of a path; chosen for the machines, if empty.
 
     SpecError: there is no such image, or it is for another architecture.
     """
-    if requested:
-        image = _requested_image(project, requested)
+    if name:
+        image = _requested_image(project, name)
     elif gpus and architecture == "ARM64":
         image = _newest(project, "ubuntu-os-accelerator-images", ARM_WITH_DRIVERS)
     elif gpus:
@@ -429,16 +427,16 @@ def _newest(project: Project, owner: str, family: str) -> Image:
     return _image(project, f"{owner}/{family}", "get_from_family", project=owner, family=family)
 
 
-def _requested_image(project: Project, requested: str) -> Image:
-    words = requested.removeprefix("projects/").split("/")
+def _requested_image(project: Project, name: str) -> Image:
+    words = name.removeprefix("projects/").split("/")
     if len(words) == 2:  # noqa: PLR2004 - a project and a family
         return _newest(project, words[0], words[1])
     if words[1:3] != ["global", "images"]:
         raise SpecError(
-            f"--image {requested} is not an image of Google.",
+            f"--image {name} is not an image of Google.",
             remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
         )
-    return _image(project, requested, "get", project=words[0], image=words[3])
+    return _image(project, name, "get", project=words[0], image=words[3])
 
 
 def _image(client: Project, label: str, verb: str, **params: str) -> Image:
@@ -572,12 +570,12 @@ def check_quotas(
     limits = _limits(project, region)
     family_metric = f"{machine_types.family(kind.name).upper()}_CPUS"
     normal = family_metric if family_metric in limits else "CPUS"
-    cpus = _counted("CPUS", normal, limits) if spec.spot else normal
+    cpus = _spot_metric("CPUS", normal, limits) if spec.spot else normal
     needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
     if gpus and gpus[0] in BY_TYPE:
         count = spec.hosts * gpus[1]
         metric = f"NVIDIA_{BY_TYPE[gpus[0]].quota}_GPUS"
-        metric = _counted(metric, metric, limits) if spec.spot else metric
+        metric = _spot_metric(metric, metric, limits) if spec.spot else metric
         needs.insert(0, Need(metric=metric, count=count))
         needs.append(Need(metric="GPUS_ALL_REGIONS", count=count, everywhere=True))
     if public:
@@ -613,7 +611,7 @@ def _limits(project: Project, region: str) -> dict[str, ProjectQuota]:
     return {quota.metric: quota for quota in answer.quotas}
 
 
-def _counted(metric: str, normal: str, quotas: dict[str, ProjectQuota]) -> str:
+def _spot_metric(metric: str, normal: str, quotas: dict[str, ProjectQuota]) -> str:
     """Return the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
 
     Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".

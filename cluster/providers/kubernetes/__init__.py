@@ -124,7 +124,7 @@ class KubernetesProvider(
         """Create the Job, or find that of an interrupted launch, and wait until its pods run."""
         options = options_of(spec)
         with on_failure(lambda: self.destroy(spec.name)):
-            jobs = [item for item in self._launched(spec.name) if not why_over(item.job)]
+            jobs = [item for item in self._launches(spec.name) if not why_over(item.job)]
             api, mark = (jobs[0].api, jobs[0].mark) if jobs else self._create(spec, journal)
             pods = wait_for_pods(api, mark, spec, options, on_state)
             places = {node.metadata.name: place_of(node) for node in api.nodes_of(pods)}
@@ -162,7 +162,7 @@ class KubernetesProvider(
 
     def _token_of(self, name: str) -> str:
         """Return the label of a cluster's pods; none for no name (SpecError: it has none)."""
-        tokens = [launched.mark.token for launched in self._launched(name)] if name else [""]
+        tokens = [launch.mark.token for launch in self._launches(name)] if name else [""]
         if not tokens:
             raise SpecError(f"There is no cluster {name!r} whose nodes could be shared.")
         return tokens[0]
@@ -187,20 +187,20 @@ class KubernetesProvider(
     def _why_lost(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say why the Job or pods of machines are over; empty while they run (ClusterError)."""
         names = {machine.id.partition(".")[0]: machine.name for machine in machines}
-        launched = self._launched(spec.name)
-        if not launched:
+        launches = self._launches(spec.name)
+        if not launches:
             # a pod has the name of its Job, its index and five characters
             jobs = dict.fromkeys(name.rsplit("-", 2)[0] for name in names)
             return "; ".join(
                 f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs
             )
-        if reasons := [reason for item in launched if (reason := why_over(item.job))]:
+        if reasons := [reason for item in launches if (reason := why_over(item.job))]:
             return "; ".join(reasons)
-        pods = {pod.metadata.name: pod for item in launched for pod in item.pods}
+        pods = {pod.metadata.name: pod for item in launches for pod in item.pods}
         ends = {
             name: why_lost(pods[name])
             if name in pods
-            else f"its pod was deleted by somebody else{launched[0].api.why_gone(name)}"
+            else f"its pod was deleted by somebody else{launches[0].api.why_gone(name)}"
             for name in names
         }
         return "; ".join(f"{names[pod]} ended: {reason}" for pod, reason in ends.items() if reason)
@@ -208,7 +208,7 @@ class KubernetesProvider(
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Return the layers of the network that the labels of the pods' nodes name."""
         names = [machine.id.partition(".")[0] for machine in machines]
-        by_name = {p.metadata.name: (e.api, p) for e in self._launched(spec.name) for p in e.pods}
+        by_name = {p.metadata.name: (e.api, p) for e in self._launches(spec.name) for p in e.pods}
         if not by_name.keys() >= set(names):
             return ProviderTopology(reason="pods do not exist any more")
         api = by_name[names[0]][0]
@@ -217,7 +217,7 @@ class KubernetesProvider(
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that keep pods off the nodes of bad hosts, and launch them again."""
         names = {machine.id.partition(".")[0] for machine in bad}
-        pods = [pod for launched in self._launched(spec.name) for pod in launched.pods]
+        pods = [pod for launch in self._launches(spec.name) for pod in launch.pods]
         nodes = " ".join(p.spec.node_name for p in pods if p.metadata.name in names)
         return (
             f"Take new pods off these nodes, for everybody: kubectl cordon {nodes}; "
@@ -274,33 +274,33 @@ class KubernetesProvider(
     def find(self, name: str) -> tuple[Resource, ...]:
         return tuple(
             Resource(kind=kind, id=item.metadata.name)
-            for launched in self._launched(name)
-            for kind, item in (("job", launched.job), *(("pod", pod) for pod in launched.pods))
+            for launch in self._launches(name)
+            for kind, item in (("job", launch.job), *(("pod", pod) for pod in launch.pods))
         )
 
     def destroy(self, name: str) -> None:
         """A Job whose creation was never answered may appear late, so that is waited for."""
         deadline = time.monotonic() + GONE_WITHIN
         while True:
-            launched = self._launched(name)
-            for item in launched:
+            launches = self._launches(name)
+            for item in launches:
                 if not item.job.metadata.deletion_timestamp:
                     item.api.delete(item.mark.job)
-            if not launched and time.time() > journal.unanswered(name) + SEEN_WITHIN:
+            if not launches and time.time() > journal.unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise _not_gone(name, self.find(name))
             time.sleep(POLL)
 
-    def _launched(self, name: str) -> list[LaunchedJob]:
+    def _launches(self, name: str) -> list[LaunchedJob]:
         """List the Jobs of a cluster; only those of its journal, where there is one."""
         entries = journal.entries_of(name)
         requests = {e.token: e.region for e in entries if isinstance(e, journal.Requested)}
         places = tuple(requests.values()) if entries else self._places()
         return [
-            launched
-            for launched in _all_launched(places)
-            if launched.mark.name == name and (launched.mark.token in requests or not entries)
+            launch
+            for launch in _all_launches(places)
+            if launch.mark.name == name and (launch.mark.token in requests or not entries)
         ]
 
     def _places(self) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ class KubernetesProvider(
 
     def live(self) -> tuple[RemoteCluster, ...]:
         """List the clusters of all machines in the namespaces that were used from this one."""
-        return tuple(map(_remote, _all_launched(self._places())))
+        return tuple(map(_remote, _all_launches(self._places())))
 
     def search_scope(self, name: str) -> str:
         requests = (e.region for e in journal.entries_of(name) if isinstance(e, journal.Requested))
@@ -320,7 +320,7 @@ def _api_of(machines: tuple[Machine, ...]) -> Api:
     return Api(parse_pod(machines[0].id)[1])
 
 
-def _all_launched(places: tuple[str, ...]) -> list[LaunchedJob]:
+def _all_launches(places: tuple[str, ...]) -> list[LaunchedJob]:
     apis = [Api(parse_namespace(place)) for place in dict.fromkeys(places)]
     rows = ((api, job, objects.mark_of(job)) for api in apis for job in api.jobs())
     return [LaunchedJob(api, job, mark) for api, job, mark in rows if mark]
@@ -349,13 +349,13 @@ def _not_gone(name: str, resources: tuple[Resource, ...]) -> ProvisionError:
     )
 
 
-def _remote(launched: LaunchedJob) -> RemoteCluster:
-    job, pods = launched.job, launched.pods
+def _remote(launch: LaunchedJob) -> RemoteCluster:
+    job, pods = launch.job, launch.pods
     start = _epoch(job.status.start_time)
     return RemoteCluster(
-        name=launched.mark.name,
-        region=launched.api.namespace.place,
-        host=launched.mark.host,
+        name=launch.mark.name,
+        region=launch.api.namespace.place,
+        host=launch.mark.host,
         addresses=tuple(pod.status.pod_ip for pod in pods if pod.status.pod_ip),
         states=tuple(pod.status.phase.lower() for pod in pods) or (why_over(job) or "queued",),
         since=_epoch(job.metadata.creation_timestamp),

@@ -92,7 +92,7 @@ class Api(msgspec.Struct, frozen=True):
         except NotFound:
             return
 
-    def denied(self, verbs: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
+    def denied_verbs(self, verbs: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
         """Ask which of some verbs we may not use: verb, group and resource of each."""
         text = write_reviews(verbs, self.namespace.name)
         flags = ("--validate=false", "--output=jsonpath={.status.allowed}{'\\n'}")

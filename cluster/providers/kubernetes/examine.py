@@ -49,13 +49,13 @@ def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
     api = Api(choose(settings.namespace, settings.context))
     yield DoctorCheck(what="namespace and context", ok=True, found=api.namespace.place)
     server = decoders.decode(api.ask("get", "--raw", "/version"), ApiVersion)
-    yield (checked := _server(server, client))
-    if not checked.ok:
+    yield (check := _server(server, client))
+    if not check.ok:
         return
     yield _check("verbs", "all that a launch needs", lambda: plan.check_verbs(api))
-    denied = api.denied([verb[:3] for verb in MORE_VERBS])
+    denials = api.denied_verbs([verb[:3] for verb in MORE_VERBS])
     for verb, _, resource, purpose in MORE_VERBS:
-        if (words := f"{verb} {resource}") in denied:
+        if (words := f"{verb} {resource}") in denials:
             yield optional_check(words, "", purpose, f"Look: kubectl auth can-i {words}")
     yield from _nodes(api, settings)
     if settings.queue:
@@ -75,7 +75,7 @@ def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
             "If it cannot be pulled, one pod says why: cluster up probe --provider kubernetes "
             f"--hosts 1 --ttl 10min --option image={settings.image}"
         )
-    yield optional_check("image", _pulled(api, settings.image), "a launch", remedy)
+    yield optional_check("image", _describe_image(api, settings.image), "a launch", remedy)
 
 
 def _check(subject: str, answer: str, look: Callable[[], None]) -> DoctorCheck:
@@ -133,7 +133,7 @@ def _try_job(api: Api, options: Mapping[str, str]) -> None:
     api.create(write_job(spec, new_mark(spec.name)), dry=True)
 
 
-def _pulled(api: Api, image: str) -> str:
+def _describe_image(api: Api, image: str) -> str:
     """Say which nodes have pulled an image; empty if none is known to, which proves nothing."""
     nodes = api.list_if_allowed("/api/v1/nodes") if image else ()
     holders = [node for node in nodes or () if node.status.has_image(image)]

@@ -141,8 +141,8 @@ def needs(options: KubernetesOptions, hosts: int) -> tuple[str, str, str, str]:
     programs = "tmux tar find" + (" sshd ssh ssh-keygen" if hosts > 1 else "")
     if options.bin:  # nothing is installed
         return programs, (python := f"{options.bin}/python3"), "sys", f"{python} ({NEEDED})"
-    needed = f"{options.python} ({NEEDED})" if options.python else NEEDED
-    return programs, options.python or PYTHONS, "venv", needed
+    need = f"{options.python} ({NEEDED})" if options.python else NEEDED
+    return programs, options.python or PYTHONS, "venv", need
 
 
 def _nodes_with(token: str) -> Json:

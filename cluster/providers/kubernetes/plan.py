@@ -23,7 +23,7 @@ SHOWN = 4  # nodes without room, in a line
 
 def check_verbs(api: Api) -> None:
     """Refuse a role that lacks a verb (Denied)."""
-    if missing := api.denied(VERBS):
+    if missing := api.denied_verbs(VERBS):
         raise Denied(
             f"In the namespace {api.namespace.name}, you may not: {', '.join(missing)}.",
             means="Nothing was created.",
@@ -45,9 +45,9 @@ def check_queue(api: Api, queue: str) -> None:
 def queue_state(api: Api, job: Object) -> str:
     path = f"{KUEUE}/{api.namespace.name}/workloads?labelSelector=kueue.x-k8s.io/job-uid%3D"
     for workload in api.list_if_allowed(path + job.metadata.uid) or ():
-        reserved = workload.status.condition("QuotaReserved")
-        if reserved and reserved.status != "True":
-            return f"waits in the queue: {reserved.message}"
+        condition = workload.status.condition("QuotaReserved")
+        if condition and condition.status != "True":
+            return f"waits in the queue: {condition.message}"
     return "waits in the queue"
 
 

@@ -198,9 +198,9 @@ def wait_reason(pod: Object) -> str:
         return ""
     if (waiting := state_of(pod, "waiting")).reason:
         return f"{waiting.reason}: {waiting.message}".removesuffix(": ")
-    scheduled = pod.status.condition("PodScheduled")
-    if scheduled and scheduled.reason == "Unschedulable":
-        return f"no node for it: {scheduler_words(scheduled.message)}"
+    condition = pod.status.condition("PodScheduled")
+    if condition and condition.reason == "Unschedulable":
+        return f"no node for it: {scheduler_words(condition.message)}"
     return f"starts on {pod.spec.node_name}" if pod.spec.node_name else "waits for a node"
 
 

@@ -33,8 +33,8 @@ def private() -> list[str]:
     folders = [state_folder()]
     folders += [checkout] if (checkout / "pyproject.toml").exists() else []
     folders += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
-    masked = [*map(Path, MASKED), *folders]
-    paths = [path.resolve() for path in masked if path.is_dir()]
+    masks = [*map(Path, MASKED), *folders]
+    paths = [path.resolve() for path in masks if path.is_dir()]
     return [str(path) for path in paths if not any(p in path.parents for p in paths)]
 
 

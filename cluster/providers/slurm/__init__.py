@@ -233,7 +233,7 @@ class SlurmProvider(
         number = machines[0].job
         try:
             client = client_of(options_of(spec))
-            job = _settled(client, number)
+            job = _poll_job(client, number)
         except ClusterError:
             return None  # who does not answer does not say that it is over
         reason = "; ".join(filter(None, (states.why_over(job), *_known_of(client, job))))
@@ -276,7 +276,7 @@ class SlurmProvider(
         attempts = 0
         while True:
             try:
-                alive = [job for client in self._clients(name) for job in _cancelled(client, name)]
+                alive = [job for client in self._clients(name) for job in _cancel(client, name)]
             except ProvisionError as error:
                 raise _not_cancelled(name, error) from error
             if not alive and time.time() > journal.unanswered(name) + SEEN_WITHIN:
@@ -308,12 +308,12 @@ class SlurmProvider(
         places = ", ".join(client.words for client in self._clients(name))
         return f"jobs of Slurm {places}" if places else ""
 
-    def searched(self, name: str) -> str:
+    def describe_search(self, name: str) -> str:
         scope = self.search_scope(name)
         return f"{scope}, as {getpass.getuser()} unless the login names another" if scope else ""
 
 
-def _settled(client: SlurmClient, number: str) -> states.SlurmJob | None:
+def _poll_job(client: SlurmClient, number: str) -> states.SlurmJob | None:
     """Ask for a job; while it is being ended, its state may not yet say why."""
     job = client.job(number)
     for pause in POLLS:
@@ -348,7 +348,7 @@ def _active(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
     """
     entries = journal.entries_of(name)
     tokens = {e.token for e in entries if isinstance(e, journal.Requested)}
-    rows = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)
+    rows = ((job, mark_of(job)) for job in _jobs_of(client) if not job.is_over)
     return tuple(
         job
         for job, mark in rows
@@ -356,7 +356,7 @@ def _active(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
     )
 
 
-def _cancelled(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
+def _cancel(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
     jobs = _active(client, name)
     if jobs:
         client.run(("scancel", *(job.id for job in jobs)))
@@ -377,7 +377,7 @@ def _not_cancelled(name: str, error: ProvisionError) -> ProvisionError:
     )
 
 
-def _listed(client: SlurmClient) -> tuple[states.SlurmJob, ...]:
+def _jobs_of(client: SlurmClient) -> tuple[states.SlurmJob, ...]:
     """List the jobs of this user; none if the laboratory is gone, and its Slurm with it."""
     try:
         return client.jobs()
@@ -388,7 +388,7 @@ def _listed(client: SlurmClient) -> tuple[states.SlurmJob, ...]:
 
 
 def _live(client: SlurmClient) -> list[RemoteCluster]:
-    rows = [(job, mark_of(job)) for job in _listed(client) if not job.is_over]
+    rows = [(job, mark_of(job)) for job in _jobs_of(client) if not job.is_over]
     return [
         RemoteCluster(
             name=mark.name,

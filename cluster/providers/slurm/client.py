@@ -99,7 +99,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         except FileNotFoundError as error:
             raise no_commands(words[0], self.words) from error
         except subprocess.TimeoutExpired as error:
-            raise unanswered(argv[0], _text(error.stderr), self.words, within) from error
+            raise no_answer(argv[0], _text(error.stderr), self.words, within) from error
         finally:
             os.close(stdin)
             os.close(write_end)
@@ -287,7 +287,7 @@ def refusal(program: str, output: str, place: str) -> ProvisionError | SpecError
     )
 
 
-def unanswered(program: str, output: str, place: str, within: float) -> ProvisionError:
+def no_answer(program: str, output: str, place: str, within: float) -> ProvisionError:
     if QUEUE_FULL in output:
         return Quota(
             f"The queue is full: sbatch could not submit a job {place} within {within:g} s.",

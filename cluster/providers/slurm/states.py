@@ -234,14 +234,14 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
     )
 
 
-def why_closed(partitions: Sequence[Partition], requested: str) -> str:
+def why_closed(partitions: Sequence[Partition], partition: str) -> str:
     """Say why a job would not start in its partitions, such as `gpu,cpu`, or empty for the default.
 
     Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them is up,
     or none is known.
     """
-    names = requested.split(",")
-    matches = [p for p in partitions if (p.name in names if requested else p.default)]
+    names = partition.split(",")
+    matches = [p for p in partitions if (p.name in names if partition else p.default)]
     if any(p.state == UP for p in matches):
         return ""
     return "; ".join(

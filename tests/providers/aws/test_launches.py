@@ -114,7 +114,7 @@ def test_the_link_of_efa_is_that_of_a_card_with_an_adapter() -> None:
         ["p6-b300.48xlarge"]
     )
     rates = [card["PeakBandwidthInGbps"] * 1e9 / 8 for card in kind["NetworkInfo"]["NetworkCards"]]
-    links = [link_of(kind, grouped=True, efa=efa) for efa in (False, True)]
+    links = [link_of(kind, placement=True, efa=efa) for efa in (False, True)]
 
     assert [link and link.rate for link in links] == [rates[0], rates[1]]
     assert rates[0] != rates[1]
