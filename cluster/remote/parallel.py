@@ -65,10 +65,10 @@ def try_each(
     """Call a function as `on_each` does; each host has its result, or an error that names it."""
     with _calls(hosts, do) as futures:
         wait(futures.values())
-    failed = _failures(futures)
+    errors = _failures(futures)
     if len(hosts) > 1:
-        failed = {name: name_host(error, name) for name, error in failed.items()}
-    return {name: failed[name] if name in failed else f.result() for name, f in futures.items()}
+        errors = {name: name_host(error, name) for name, error in errors.items()}
+    return {name: errors[name] if name in errors else f.result() for name, f in futures.items()}
 
 
 def name_host(error: ClusterError, name: str) -> ClusterError:
@@ -140,23 +140,23 @@ def connect_all(
             attempts.over.set()
         if late and any(future.exception() for future in result):  # collect their errors, too
             wait(late, max(0.0, min(GRACE, start + seconds - time.monotonic())))
-    failed = _failures(futures)
+    errors = _failures(futures)
     for name, future in futures.items():
         if not future.done():
-            failed[name] = attempts.late(name, hosts[name], time.monotonic() - start)
+            errors[name] = attempts.late(name, hosts[name], time.monotonic() - start)
     states = {name: shell.state for name, shell in hosts.items()}
-    for name in failed:
+    for name in errors:
         hosts[name].close()  # its thread may still try to connect
-    if len(failed) > 1:  # a group of errors names the host that was furthest from being connected
+    if len(errors) > 1:  # a group of errors names the host that was furthest from being connected
         places = {state: place for place, state in enumerate(STATES)}
-        slowest = min(failed, key=lambda name: places.get(states[name], 0))
+        slowest = min(errors, key=lambda name: places.get(states[name], 0))
         last = attempts.last.get(slowest)
         raise HostErrors(
-            f"{len(failed)} of {len(states)} hosts failed; "
+            f"{len(errors)} of {len(states)} hosts failed; "
             f"the slowest is {slowest}: {last.state if last else states[slowest]}",
-            list(failed.values()),
+            list(errors.values()),
         )
-    for error in failed.values():
+    for error in errors.values():
         raise error
 
 
@@ -238,17 +238,17 @@ def _calls(
     for name in hosts:
         waiting.put(name)
 
-    abandoned = threading.Event()
+    stop = threading.Event()
 
     def work() -> None:
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()
-                call = _not_begun if abandoned.is_set() else partial(do, name, hosts[name])
+                call = _not_begun if stop.is_set() else partial(do, name, hosts[name])
                 _complete(futures[name], call)
 
     def abandon() -> None:
-        abandoned.set()
+        stop.set()
         deadline, late = time.monotonic() + GRACE, set(futures.values())
         while late and time.monotonic() < deadline:
             for shell in hosts.values():

@@ -157,13 +157,13 @@ class RemoteShell(Shell):
             return
         try:
             if source.exists() and not source.is_file():
-                raise _failed("written", to, f"{path} is neither a file nor a folder")
+                raise _failure("written", to, f"{path} is neither a file nor a folder")
             with source.open("rb") as file:
                 info = source.stat()
                 script = transfer.file_script(to, info.st_size, info.st_mode & 0o777)
                 self._deliver(to, script, lambda out: transfer.send(file, info.st_size, out))
         except OSError as error:
-            raise _failed("written", to, error.strerror or str(error)) from error
+            raise _failure("written", to, error.strerror or str(error)) from error
 
     def fetch(self, path: str, to: Path) -> None:
         """Stream a file, or a folder as one archive; special files are refused."""
@@ -194,7 +194,7 @@ class RemoteShell(Shell):
             check()
 
     def _not_copied(self, path: str, reason: str) -> ShellError:
-        return _failed("copied", f"{path} of {self.host}", reason)
+        return _failure("copied", f"{path} of {self.host}", reason)
 
     def exists(self, path: str) -> bool:
         return self.run(["test", "-e", path]).status == 0
@@ -202,7 +202,7 @@ class RemoteShell(Shell):
     def remove(self, path: str) -> None:
         result = self.run(["rm", "-rf", "--", path])
         if result.status != 0:
-            raise _failed("removed", path, result.stderr.strip())
+            raise _failure("removed", path, result.stderr.strip())
 
     def _deliver(
         self, to: str, script: str, pump: Callable[[transfer.ChunkWriter], object]
@@ -221,7 +221,7 @@ class RemoteShell(Shell):
             command.close_input()
             status, errors = command.end()
         if reason or status != 0:
-            raise _failed("written", to, reason or errors.strip())
+            raise _failure("written", to, reason or errors.strip())
 
 
 class Watchdog:
@@ -257,21 +257,21 @@ class _Pace(Watchdog):
     def __init__(self, command: RemoteCommand) -> None:
         super().__init__(self._end_of_patience, command.close)
         self._command = command
-        self._received = 0
+        self._size = 0
         self._start = time.monotonic()
 
     @property
     def why(self) -> str:
         seconds = time.monotonic() - self._start
-        return f"it sent {self._received:,} bytes in {seconds:.0f} s, and had not ended"
+        return f"it sent {self._size:,} bytes in {seconds:.0f} s, and had not ended"
 
     def receive(self) -> bytes:
         piece = self._command.receive(FETCHED)
-        self._received += len(piece)
+        self._size += len(piece)
         return piece
 
     def _end_of_patience(self) -> float:
-        return self._start + min(PATIENCE + self._received / SLOWEST, LONGEST)
+        return self._start + min(PATIENCE + self._size / SLOWEST, LONGEST)
 
 
 def _mode(text: str) -> int:
@@ -280,7 +280,7 @@ def _mode(text: str) -> int:
     return int(text, 8) & 0o777
 
 
-def _failed(action: str, path: str, reason: str) -> ShellError:
+def _failure(action: str, path: str, reason: str) -> ShellError:
     return ShellError(f"{path} could not be {action}: {reason}")
 
 
@@ -297,13 +297,13 @@ def _line(argv: Sequence[str], timeout: float | None) -> str:
 def read(pieces: Iterable[bytes], on_line: Callable[[str], None] | None) -> str:
     """Return the output of a command; nothing of it if `on_line` gets its lines."""
     if on_line is None:
-        return b"".join(_bounded(pieces)).decode(errors="replace")
+        return b"".join(_limit_output(pieces)).decode(errors="replace")
     for line in _lines(pieces):
         on_line(line.decode(errors="replace"))
     return ""
 
 
-def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _limit_output(pieces: Iterable[bytes]) -> Iterator[bytes]:
     size = 0
     for piece in pieces:
         size += len(piece)

@@ -47,7 +47,7 @@ class Shell(Plugin):
         Another thread may call it: the commands that threads wait for then end with an error.
         """
 
-    def watched(self) -> AbstractContextManager[object]:
+    def watch(self) -> AbstractContextManager[object]:
         """Return a block in which a long command ends with `Unreachable` once the host is silent.
 
         Here it does nothing: this machine does not vanish, and SSH has keepalives of its own.

@@ -303,7 +303,7 @@ class Quoted(NamedTuple):
     folder: str
 
 
-def _quoted(path: str) -> Quoted:
+def _quote(path: str) -> Quoted:
     target = PurePosixPath(path)
     if target.name in ("", ".."):
         raise ShellError(f"{path!r} could not be written: it names no file or folder.")
@@ -316,33 +316,33 @@ def file_script(path: str, size: int, mode: int) -> str:
 
     The size is checked: a broken connection looks like the end. ShellError: it is no file's path.
     """
-    quoted = _quoted(path)
+    paths = _quote(path)
     return (
-        f"{_begin(quoted)}(umask 077 && cat > {quoted.part}) || exit; "
-        f"[ $(wc -c < {quoted.part}) -eq {size} ] || {_NOT_WHOLE}; "
-        f"chmod -- {mode:o} {quoted.part} && mv -fT -- {quoted.part} {quoted.to}"
+        f"{_begin(paths)}(umask 077 && cat > {paths.part}) || exit; "
+        f"[ $(wc -c < {paths.part}) -eq {size} ] || {_NOT_WHOLE}; "
+        f"chmod -- {mode:o} {paths.part} && mv -fT -- {paths.part} {paths.to}"
     )
 
 
 def folder_script(path: str, source: str = "") -> str:
     """Return the script that unpacks standard input, or the output of `source` (ShellError)."""
-    quoted = _quoted(path)
-    inner, whole = f"{quoted.part}/{INSIDE}", f"{quoted.part}/{WHOLE}"
-    unpack = f"tar -C {quoted.part} -xpof -"
+    paths = _quote(path)
+    inner, whole = f"{paths.part}/{INSIDE}", f"{paths.part}/{WHOLE}"
+    unpack = f"tar -C {paths.part} -xpof -"
     if source:
         unpack = f"mkdir -- {inner} && {{ {source} && : > {whole}; }} | tar -C {inner} -xpof -"
     return (
-        f"{_MERGE}{_begin(quoted)}mkdir -m 700 -- {quoted.part} || exit; "
+        f"{_MERGE}{_begin(paths)}mkdir -m 700 -- {paths.part} || exit; "
         f"{unpack} || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
         # Two names may be one host: another transfer may have made the folder meanwhile.
-        f"[ -d {quoted.to} ] || mv -fT -- {inner} {quoted.to} || [ -d {quoted.to} ] || exit; "
-        f"[ ! -d {inner} ] || merge {inner} {quoted.to}"
+        f"[ -d {paths.to} ] || mv -fT -- {inner} {paths.to} || [ -d {paths.to} ] || exit; "
+        f"[ ! -d {inner} ] || merge {inner} {paths.to}"
     )
 
 
-def _begin(quoted: Quoted) -> str:
-    clean = shlex.quote(f"rm -rf -- {quoted.part}")
-    return f"mkdir -p -- {quoted.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
+def _begin(paths: Quoted) -> str:
+    clean = shlex.quote(f"rm -rf -- {paths.part}")
+    return f"mkdir -p -- {paths.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
 
 
 _EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a signal runs no EXIT trap
@@ -362,13 +362,13 @@ _MERGE = """merge() {
 
 def fetch_script(path: str) -> str:
     """Return the script that prints `folder` and a packed folder, or a file's mode and content."""
-    quoted = shlex.quote(path)
+    word = shlex.quote(path)
     return (
         f"export LC_ALL=C; "
-        f"if [ -d {quoted} ]; then echo {FOLDER} && exec tar -C {quoted} -chf - .; fi; "
-        f"if [ -e {quoted} ] && [ ! -f {quoted} ]; then"
+        f"if [ -d {word} ]; then echo {FOLDER} && exec tar -C {word} -chf - .; fi; "
+        f"if [ -e {word} ] && [ ! -f {word} ]; then"
         " echo 'it is neither a file nor a folder' >&2; exit 1; fi; "
-        f"stat -L -c %a -- {quoted} && exec cat -- {quoted}"
+        f"stat -L -c %a -- {word} && exec cat -- {word}"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Completed
-from cluster.remote.sessions.tmux import Tmux, escaped, tmux_on
+from cluster.remote.sessions.tmux import Tmux, escape, tmux_on
 from cluster.remote.shells import Shell
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
@@ -140,7 +140,7 @@ def test_no_name_of_a_folder_is_run(tmux: Tmux, tmp_path: Path, name: str) -> No
 def test_what_is_escaped_is_expanded_to_itself(name: str, tools: None) -> None:
     """By tmux itself; `%` is for strftime, and only in a status line."""
     run("tmux", "new-session", "-d", "-s", "probe", "sleep", "1000.5")
-    output = run("tmux", "display-message", "-p", "-t", "=probe:", escaped(name)).stdout
+    output = run("tmux", "display-message", "-p", "-t", "=probe:", escape(name)).stdout
 
     assert output.removesuffix("\n") == name or "%" in name
     assert sessions() == ["probe"]

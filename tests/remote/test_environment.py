@@ -172,7 +172,7 @@ def test_libraries_of_a_benchmark_are_beside_the_others(
     rank = "import helper, numpy, toy; print(numpy.__version__)"
     words = (f"{lab.bin()}/python3", "-P", "-c", rank)
     version = run("env", f"PYTHONPATH={folder}", *words).stdout.strip()
-    assert f"numpy=={version}" == wheels.pinned("numpy")
+    assert f"numpy=={version}" == wheels.pin("numpy")
     assert "'helper'" in run(*words, status=1).stderr
 
     missing = Environment(source=source, libraries=("toy==2.0",))

@@ -72,7 +72,7 @@ def test_a_long_step_on_a_node_that_falls_silent_ends_and_says_so(folder: Path) 
 
     threading.Thread(target=die).start()
     message = r"127\.0\.0\.1 has not answered for 1 s"
-    with pytest.raises(Unreachable, match=message) as error, shell.watched():
+    with pytest.raises(Unreachable, match=message) as error, shell.watch():
         shell.run(["sleep", "600"])
     assert error.value.transient
 

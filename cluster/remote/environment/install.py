@@ -49,7 +49,7 @@ def install(
                     machines[name], shell, log, partial(on_state, name), installation
                 ).install()
         finally:
-            installation.ended[name].set()
+            installation.ends[name].set()
 
     try:
         on_each(shells, do)
@@ -64,26 +64,26 @@ class Installation:
     def __init__(self, environment: Environment, names: Sequence[str]) -> None:
         self.environment = environment
         self.token = os.urandom(4).hex()
-        self.ended = {name: threading.Event() for name in names}
+        self.ends = {name: threading.Event() for name in names}
         self.own = wheels.project_wheel()
         self._lock = threading.Lock()
-        self._fetched: dict[tuple[wheels.Target, tuple[str, ...]], Path | ClusterError] = {}
+        self._downloads: dict[tuple[wheels.Target, tuple[str, ...]], Path | ClusterError] = {}
 
     def wheels(self, target: wheels.Target, step: Step, on_download: Callable[[str], None]) -> Path:
         """Download the wheels for a kind of host, once; a failure (ClusterError) is not retried."""
         with self._lock:
             key = target, step.libraries
-            if key not in self._fetched:
+            if key not in self._downloads:
                 try:
-                    self._fetched[key] = wheels.fetch(
+                    self._downloads[key] = wheels.fetch(
                         *key,
                         with_dependencies=step.with_dependencies,
                         large=self.environment.large,
                         on_download=on_download,
                     )
                 except ClusterError as error:
-                    self._fetched[key] = error
-            result = self._fetched[key]
+                    self._downloads[key] = error
+            result = self._downloads[key]
         if isinstance(result, ClusterError):
             raise result
         return result
@@ -106,14 +106,14 @@ class HostInstaller:
         self._installation = installation
         self._step = ""
         self._output: list[str] = []  # lines that the step has printed so far
-        self._refused = ""  # why this machine has no wheels for the host
+        self._refusal = ""  # why this machine has no wheels for the host
 
     def install(self) -> None:
         """Run the steps that are not done yet; the first that fails is a ShellError."""
         probe, pending = self._probe()
-        if pending and probe.claim in self._installation.ended.keys() - {self._machine.name}:
+        if pending and probe.claim in self._installation.ends.keys() - {self._machine.name}:
             # another host, or name of this one, installs in the same folder
-            self._installation.ended[probe.claim].wait(STEP_TIMEOUT)
+            self._installation.ends[probe.claim].wait(STEP_TIMEOUT)
             if self._probe()[1]:
                 raise self._error(
                     f"{self._machine.name} has the folder {self._machine.folder} in common with "
@@ -208,10 +208,10 @@ class HostInstaller:
         except LargeDownload:
             raise
         except ClusterError as error:
-            raise self._failed(error.what, error.means, error.remedy) from error
+            raise self._failure(error.what, error.means, error.remedy) from error
         except OSError as error:
             reason = f"{error.filename} could not be written here: {error.strerror}."
-            raise self._failed(reason, "", "Choose another folder: CLUSTER_STATE=DIR") from error
+            raise self._failure(reason, "", "Choose another folder: CLUSTER_STATE=DIR") from error
 
     def _lay_out(self, step: Step, probe: HostProbe, place: Path) -> None:
         files = list(step.files)
@@ -237,7 +237,7 @@ class HostInstaller:
         except ClusterError as error:
             if source == "controller":
                 raise
-            self._refused = str(error)
+            self._refusal = str(error)
             return False
         shutil.copytree(folder, place, copy_function=_link)
         return True
@@ -248,10 +248,10 @@ class HostInstaller:
         try:
             result = self._shell.run(argv, timeout=timeout, on_line=self._hear)
         except ShellError as error:
-            raise self._failed(error.what, error.means, error.remedy) from error
+            raise self._failure(error.what, error.means, error.remedy) from error
         if result.status != 0:
             text = "\n".join([*self._output, result.stderr]).strip()
-            raise self._failed(f"exit status {result.status}.", tail(text, TAIL))
+            raise self._failure(f"exit status {result.status}.", tail(text, TAIL))
 
     def _hear(self, line: str) -> None:
         if line.startswith(steps.HEAD):
@@ -262,7 +262,7 @@ class HostInstaller:
             self._output.append(line)
             self._log.write(f"{line}\n")
 
-    def _failed(self, reason: str, output: str, remedy: str = "") -> ShellError:
+    def _failure(self, reason: str, output: str, remedy: str = "") -> ShellError:
         self._log.write(f"{reason}\n{output}\n")
         step = f"{self._machine.name}: the step {self._step!r} failed"
         if not remedy and any(words in f"{reason}\n{output}" for words in FULL):
@@ -274,7 +274,7 @@ class HostInstaller:
                 remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed{extra}.",
             )
         of_libraries = self._step in (steps.LIBRARIES_STEP, steps.BENCHMARK_STEP)
-        parts = (self._refused if of_libraries else "", output)
+        parts = (self._refusal if of_libraries else "", output)
         error = self._error(
             f"{step}: {reason}", means="\n".join(filter(None, parts)), remedy=remedy
         )

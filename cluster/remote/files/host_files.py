@@ -54,7 +54,7 @@ class HostTree(Value, frozen=True, kw_only=True):
 def list_tree(shell: Shell, folder: str) -> HostTree:
     """List a folder of a host; raise if it is none, or a part of it may not be read."""
     result = shell.run(["sh", "-c", LIST, "sh", folder])
-    rsync, free, *words = _unpacked(result.stdout) or ["", ""]
+    rsync, free, *words = _unpack(result.stdout) or ["", ""]
     if not words or words[-1] != END:
         raise ShellError(
             f"{folder} could not be listed: {result.stderr.strip() or 'its end did not come'}",
@@ -75,7 +75,7 @@ def digests(shell: Shell, folder: str, names: Sequence[str]) -> dict[str, str]:
     if not names:
         return {}
     result = _with_list(shell, DIGESTS, folder, "\0".join(names))
-    lines = (word.partition("  ") for word in _unpacked(result))
+    lines = (word.partition("  ") for word in _unpack(result))
     return {name: digest for digest, _, name in lines}
 
 
@@ -108,7 +108,7 @@ def _with_list(shell: Shell, script: str, folder: str, text: str) -> str:
     return result.stdout
 
 
-def _unpacked(text: str) -> list[str]:
+def _unpack(text: str) -> list[str]:
     try:
         return os.fsdecode(gzip.decompress(b64decode(text))).split("\0")[:-1]
     except (OSError, EOFError, ValueError):  # it was cut off

@@ -28,10 +28,10 @@ exit 0
 """
 
 
-def is_worth(shells: Mapping[str, Shell], saved: float) -> bool:
+def is_worth(shells: Mapping[str, Shell], savings: float) -> bool:
     """Return whether hosts should pass files on, if that saves us so many bytes."""
     machines = [shell.machine for shell in shells.values()]
-    return saved >= WORTH and all(machine and machine.shell == "ssh" for machine in machines)
+    return savings >= WORTH and all(machine and machine.shell == "ssh" for machine in machines)
 
 
 class Meeting:
@@ -65,17 +65,17 @@ class Meeting:
                 free.put(source)
 
         results = try_each(targets, do)
-        failed = {name: end for name, end in results.items() if isinstance(end, ClusterError)}
-        for name, error in failed.items():
+        errors = {name: end for name, end in results.items() if isinstance(end, ClusterError)}
+        for name, error in errors.items():
             _log.warning("%s gets its files from here: %s", name, error)
-        return failed
+        return errors
 
 
 def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
     """Let hosts reach one another, if they do not; return each one's settings of ssh."""
     hosts = on_each(shells, _identify)
     folders = {host: folder for host, (_, folder, _) in hosts.items()}
-    if not all(meshed for *_, meshed in hosts.values()):
+    if not all(is_meshed for *_, is_meshed in hosts.values()):
         mesh = {
             host: ssh_mesh.MeshHost(
                 address=shell.machine.address,
@@ -95,12 +95,12 @@ def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
 def _identify(name: str, shell: Shell) -> tuple[str, str, bool]:
     folder = shell.machine.folder if shell.machine else ""
     result = shell.run(["sh", "-c", WHO, "sh", folder], timeout=COMMAND_TIMEOUT)
-    user, home, *meshed = result.stdout.splitlines() or ["", ""]
+    user, home, *mesh = result.stdout.splitlines() or ["", ""]
     if not home:
         raise ShellError(
             f"{name} does not say who we are there: {result.stderr.strip()}", host=name
         )
-    return user, posixpath.join(home, folder), bool(meshed)
+    return user, posixpath.join(home, folder), bool(mesh)
 
 
 def pull_names(shell: Shell, ssh: str, folder: str, names: Sequence[str]) -> None:
@@ -136,8 +136,8 @@ def put(shells: Mapping[str, Shell], path: Path, places: Mapping[str, str], name
         script = shlex.quote(file_script(to, size, path.stat().st_mode & 0o777))
         _pull(shell, to, f"{ssh} {command} | sh -c {script}")
 
-    failed = meeting.spread({other: shells[other] for other in rest}, [first], pull)
-    on_each({host: shells[host] for host in failed}, lambda _, shell: shell.put(path, to))
+    errors = meeting.spread({other: shells[other] for other in rest}, [first], pull)
+    on_each({host: shells[host] for host in errors}, lambda _, shell: shell.put(path, to))
 
 
 def _weigh(path: Path) -> tuple[int, list[str]]:

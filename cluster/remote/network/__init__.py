@@ -29,13 +29,13 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     for targets in ([machine.address for machine in machines], [f.reached for f in facts]):
         if all(address in interfaces for address, interfaces in zip(targets, tables, strict=True)):
             return _network([interfaces[a] for a, interfaces in zip(targets, tables, strict=True)])
-    shared = Counter(network for interfaces in by_network for network in reversed(interfaces))
-    for network, count in shared.most_common():
+    networks = Counter(network for interfaces in by_network for network in reversed(interfaces))
+    for network, count in networks.most_common():
         if count == len(facts):
             return _network([interfaces[network] for interfaces in by_network])
     raise SpecError(
         "The hosts have no network in common: "
-        + "; ".join(f"{fact.host}: {_listed(fact)}" for fact in facts),
+        + "; ".join(f"{fact.host}: {_describe_interfaces(fact)}" for fact in facts),
         means="Ranks on different hosts could not reach one another.",
         remedy="Name them by addresses of a network of their own: --option hosts=10.0.0.5,10.0.0.6",
     )
@@ -78,5 +78,5 @@ def _network(interfaces: list[Interface]) -> CommonNetwork:
     )
 
 
-def _listed(fact: Facts) -> str:
+def _describe_interfaces(fact: Facts) -> str:
     return ", ".join(f"{i.address}/{i.prefix} ({i.name})" for i in fact.interfaces) or "none"

@@ -84,14 +84,14 @@ def open_mesh(
     if silent and (needs_every_host or alone):
         peers = "any other host" if alone else "every other host"
         guess = f"A firewall may be around {first}, or" if alone else "A firewall may"
-        failed = "; ".join(f"{name} {message}" for name, message in silent.items())
+        failures = "; ".join(f"{name} {message}" for name, message in silent.items())
         raise ShellError(
-            f"{first} cannot reach {peers}: {failed}",
+            f"{first} cannot reach {peers}: {failures}",
             means=f"Nothing could be started there. {guess} stand between them.",
             remedy=f"Try it there: ssh -v -F {config} {hosts[next(iter(silent))].address}",
         )
-    reached = {name: host for name, host in hosts.items() if name not in silent}
-    _try_first_addresses(shells, reached, endpoints)
+    live_hosts = {name: host for name, host in hosts.items() if name not in silent}
+    _try_first_addresses(shells, live_hosts, endpoints)
 
 
 def close_mesh(shell: Shell, folder: str) -> None:

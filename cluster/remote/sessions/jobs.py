@@ -116,17 +116,17 @@ class MpiJob:
         self._tmux = tmux_on(machine.name, self._shell)
 
     def start(
-        self, text: str, files: Mapping[str, str], copied: Path | None = None, caller: str = ""
+        self, text: str, files: Mapping[str, str], source: Path | None = None, caller: str = ""
     ) -> None:
-        """Start the script in a detached session; the folder `copied` is copied into the job's.
+        """Start the script in a detached session; the folder `source` is copied into the job's.
 
         ShellError: the session could not be started.
         """
         folder = self.record.folder
 
         def write(_: str, shell: Shell) -> None:
-            if copied is not None:
-                shell.put(copied, folder)
+            if source is not None:
+                shell.put(source, folder)
             for name, content in files.items():
                 shell.write(content, f"{folder}/{name}")
 
@@ -170,7 +170,7 @@ class MpiJob:
 
         complaint = ""
         try:
-            with self._shell.watched(), watcher:
+            with self._shell.watch(), watcher:
                 complaint = self._agent("watch", on_line=receive).stderr
         except Unreachable as error:
             if not watcher.came:

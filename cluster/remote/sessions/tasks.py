@@ -91,7 +91,7 @@ class HostTasks:
                 last[:] = [event]
 
         words = self._words("task-follow", task.folder, str(offset), *([] if to_end else ["once"]))
-        with self._shell.watched(), silence:
+        with self._shell.watch(), silence:
             result = self._shell.run(words, on_line=receive)
         if not last or (to_end and last[0].end is None):
             raise Unreachable(

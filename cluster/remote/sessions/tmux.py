@@ -21,7 +21,7 @@ RETRIES = 3
 NOT_FOUND = 127  # exit status of a shell if there is no such program
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape a text for tmux.
 
     In a text that tmux expands, `#` begins a format, and `#(...)` runs a command; an argument that
@@ -81,7 +81,7 @@ class Tmux:
         # One command line: a user's `destroy-unattached on` would end the session before a second.
         words = (
             *("new-session", "-d", "-s", session, "-n", "0", "-x", "160", "-y", "48"),
-            *("-c", escaped(folder), *(_as_word(word) for word in argv), ";"),
+            *("-c", escape(folder), *(_as_word(word) for word in argv), ";"),
             *("set-option", "-t", target, "destroy-unattached", "off", ";"),
             *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
             # No last line of tmux, which would scroll the first away; -q: older versions lack it.

@@ -103,7 +103,7 @@ class LocalShell(Shell):
         except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
-            raise _failed("written", path, error) from error
+            raise _failure("written", path, error) from error
 
     def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         """Copy to a temporary name beside it, then rename; a folder that exists gets the files."""
@@ -120,7 +120,7 @@ class LocalShell(Shell):
                 with contextlib.suppress(FileNotFoundError):
                     _copy(path / name, target / name, whole=False)
         except (OSError, shutil.Error) as error:
-            raise _failed("written", to, error) from error
+            raise _failure("written", to, error) from error
 
     def fetch(self, path: str, to: Path) -> None:
         source = Path(path)
@@ -131,7 +131,7 @@ class LocalShell(Shell):
                 to.mkdir(parents=True, exist_ok=True)
                 _fetch(source, to / source.name, transfer.Limits(to))
         except (OSError, tarfile.TarError, RecursionError) as error:
-            raise _failed("copied", path, error) from error
+            raise _failure("copied", path, error) from error
 
     def exists(self, path: str) -> bool:
         return Path(path).exists()
@@ -143,7 +143,7 @@ class LocalShell(Shell):
             except FileNotFoundError:
                 continue  # another process removes it at the same time
             except OSError as error:
-                raise _failed("removed", path, error) from error
+                raise _failure("removed", path, error) from error
 
 
 def _fetch(
@@ -193,7 +193,7 @@ def _copy(source: Path, target: Path, *, whole: bool = True) -> None:
         shutil.copystat(source, target)
 
 
-def _failed(action: str, path: str, error: Exception) -> ShellError:
+def _failure(action: str, path: str, error: Exception) -> ShellError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     place = f" ({name})" if (name := getattr(error, "filename", None) or path) != path else ""
     return ShellError(f"{path} could not be {action}: {reason}{place}.")

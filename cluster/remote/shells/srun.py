@@ -70,7 +70,7 @@ class SrunShell(ProcessShell):
         self.state = "ready"
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Ask the node's kernel: srun itself waits until slurmctld gives the node up."""
         if self.machine is None:
             raise _without_job()

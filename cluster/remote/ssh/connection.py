@@ -51,7 +51,7 @@ def route(access: Access) -> list[fabric.Connection]:
         # empty for a moment when a value is set in it, and other threads would find no settings.
         text = openssh_files.settings(Path("~/.ssh/config").expanduser())
         text += openssh_files.settings(Path("/etc/ssh/ssh_config"))
-        config = fabric.Config(lazy=True, ssh_config=_parsed(text))
+        config = fabric.Config(lazy=True, ssh_config=_parse(text))
         target = fabric.Connection(
             access.host,
             user=access.user or None,
@@ -89,7 +89,7 @@ def _way_to(
 
 
 @functools.lru_cache(maxsize=4)
-def _parsed(text: str) -> paramiko.SSHConfig:
+def _parse(text: str) -> paramiko.SSHConfig:
     return paramiko.SSHConfig.from_text(text)
 
 
@@ -135,16 +135,16 @@ def open_hop(
         results = [outcome.result for outcome in error.result]
         reason = str(results[-1]) if results else "there is no key to show"
         is_late = "timeout" in reason.lower()
-        locked = "".join(f"{f} is locked by a passphrase: ssh-add {f}\n" for f in identity.locked)
+        tip = "".join(f"{f} is locked by a passphrase: ssh-add {f}\n" for f in identity.locked_keys)
         raise Unreachable(
             f"{place} does not accept the login: {reason.rstrip('.')}.",
             state="authentication",
             transient=is_late,
             means=STATES["authentication"] if is_late else f"{len(results)} key(s) were shown.",
-            remedy=f"{locked}Try it by hand: ssh -v {place.partition(' ')[0]}",
+            remedy=f"{tip}Try it by hand: ssh -v {place.partition(' ')[0]}",
         ) from error
     except (OSError, EOFError, paramiko.SSHException) as error:
-        unreachable = _translated(error, place, state)
+        unreachable = _translate(error, place, state)
         unreachable.remedy = f"Try it by hand: ssh -v -p {connection.port} {place}"
         raise unreachable from error
     connection.transport.watch()
@@ -181,7 +181,7 @@ def close(chain: Sequence[fabric.Connection]) -> None:
             sock.close()  # paramiko closes it only once its transport has started
 
 
-def _translated(error: Exception, place: str, state: str) -> Unreachable:
+def _translate(error: Exception, place: str, state: str) -> Unreachable:
     reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
     is_late = str(error) == NO_BANNER and isinstance(error.__context__, TimeoutError)
     if is_late or str(error) == NEVER_BEGAN:
@@ -233,11 +233,11 @@ def _translated(error: Exception, place: str, state: str) -> Unreachable:
 class _Packets(Packetizer):
     """paramiko's packetizer, which also counts the packets that were received."""
 
-    received = 0
+    count = 0
 
     def read_message(self) -> tuple[int, paramiko.Message]:
         message = super().read_message()
-        self.received += 1
+        self.count += 1
         return message
 
 
@@ -277,8 +277,8 @@ class Transport(paramiko.Transport):
         # Seconds are counted, not read from a clock: this process may have been suspended.
         packets, silence, before = cast("_Packets", self.packetizer), 0, -1
         while self.is_alive() and silence < SILENCE:
-            silence = silence + 1 if packets.received == before else 0
-            before = packets.received
+            silence = silence + 1 if packets.count == before else 0
+            before = packets.count
             self.join(1.0)
         if self.is_active():
             self.silent = True
@@ -337,14 +337,14 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self,
         connection: fabric.Connection,
         access: Access,
-        accepted: Callable[[], None],
+        on_accept: Callable[[], None],
         *,
         target: bool,
     ) -> None:
         self._host = connection.original_host
         self._files = _known_hosts_files(connection, access, target=target)
-        self._pinned = access.known_hosts if access.pin else ""
-        self._accepted = accepted
+        self._pin_file = access.known_hosts if access.pin else ""
+        self._on_accept = on_accept
         alias = (target and access.alias) or connection.ssh_config.get("hostkeyalias")
         self._name = alias or openssh_files.entry(connection.host, connection.port)
         # A key that is known without a port is valid for every port, as in OpenSSH.
@@ -363,7 +363,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         del client, hostname
         with _PINNING:
             self._check(key)
-        self._accepted()
+        self._on_accept()
 
     def _check(self, key: paramiko.PKey) -> None:
         markers = [
@@ -393,7 +393,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             )
             error.file = self._files[0]
             raise error
-        if not self._pinned:
+        if not self._pin_file:
             raise Unreachable(
                 f"The host key of {self._host} is not known: {key.get_name()} {fingerprint(key)}",
                 state="host key",
@@ -401,7 +401,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
                 remedy=f"Compare it with the host's, and accept it: ssh {self._host}\n"
                 "Or accept the key of the first answer, for this cluster: --option trust=first-use",
             )
-        with Path(self._pinned).open("a") as file:
+        with Path(self._pin_file).open("a") as file:
             file.write(f"{self._name} {key.get_name()} {key.get_base64()}\n")
 
 
@@ -444,7 +444,7 @@ class Identity(AuthStrategy):
         ]
         self._only = bool(key) or settings.get("identitiesonly", "no").lower() == "yes"
         self._user = connection.user
-        self.locked: list[Path] = []
+        self.locked_keys: list[Path] = []
 
     def get_sources(self) -> Iterator[AuthSource]:
         """Return the keys one by one; the agent stays connected, as it signs."""
@@ -464,7 +464,7 @@ class Identity(AuthStrategy):
                 info = file.stat()
                 yield _key(str(file), info.st_mtime_ns, info.st_size)
             except TypeError:  # of `cryptography`: the key needs a passphrase
-                self.locked.append(file)
+                self.locked_keys.append(file)
             except (OSError, ValueError, paramiko.SSHException):
                 continue
 

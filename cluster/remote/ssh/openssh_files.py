@@ -80,7 +80,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
         if key.lower() in ("host", "match"):
             line = section = _within(outer, line)  # noqa: PLW2901 - it replaces the line
         if key.lower() == "include" and depth < DEEPEST:
-            text += [settings(file, section, depth + 1) for file in _included(value, path)]
+            text += [settings(file, section, depth + 1) for file in _find_files(value, path)]
             text.append(section)
         else:
             text.append(line)
@@ -104,7 +104,7 @@ def _criteria(section: str) -> str:
     return "all" if patterns == ["*"] else f"originalhost {','.join(patterns)}"
 
 
-def _included(value: str, source: Path) -> list[Path]:
+def _find_files(value: str, source: Path) -> list[Path]:
     root = source.parent if source.parent.name == "ssh" else Path("~/.ssh").expanduser()
     files = []
     for word in shlex.split(value):
