@@ -81,8 +81,8 @@ class ToyDeletion(Deletion[CloudResource]):
     def _late_resources(self) -> tuple[Resource, ...]:
         return ()
 
-    def _delete(self, listed: Sequence[CloudResource]) -> None:
-        for resource in listed:
+    def _delete(self, resources: Sequence[CloudResource]) -> None:
+        for resource in resources:
             del self._client.instances[resource.id]
 
 
@@ -108,7 +108,7 @@ class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
             for number, id_ in enumerate(ids)
         ]
 
-    def check(self, site: Site, listed: Sequence[ListedMachine[str]], seconds: float) -> None:
+    def check(self, site: Site, rows: Sequence[ListedMachine[str]], seconds: float) -> None:
         pass
 
     def settle(self, site: Site, machines: tuple[str, ...]) -> None:
