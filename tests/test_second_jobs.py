@@ -138,12 +138,12 @@ def test_a_second_python_session_leaves_the_first_ones_cluster_up(hanging: Backg
 def test_who_lost_the_cluster_starts_nothing_more_and_leaves_it_up() -> None:
     """Between two jobs of one command, another process takes over."""
     fleet = cluster.launch("mine", hosts=2)
-    with fleet.bench_jobs.claimed():
+    with fleet.bench_jobs.claim_hosts():
         fleet.bench("program", command="true")
         failure = pytest.raises(cluster.ClusterError)
         with claims.claim(fleet.disk.journal, replace=True), failure:
             fleet.bench("program", command="true")
-    assert fleet.bench_jobs.superseded
+    assert fleet.bench_jobs.is_superseded
     assert len(list(runs_folder().glob("*/*"))) == 1
     with claims.claim(fleet.disk.journal), pytest.raises(InUse, match="mine"), fleet:
         pass
@@ -153,7 +153,7 @@ def test_who_lost_the_cluster_starts_nothing_more_and_leaves_it_up() -> None:
 
 def test_a_command_keeps_the_cluster_between_its_jobs() -> None:
     fleet = cluster.launch("mine", hosts=2)
-    with fleet.bench_jobs.claimed():
+    with fleet.bench_jobs.claim_hosts():
         fleet.bench("program", command="true")
         with pytest.raises(InUse, match=f"process {os.getpid()}"):
             cluster.attach("mine").bench("program", command="true")

@@ -151,8 +151,8 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
         numa={path.parent.name: read_text(path) for path in nodes},
         huge_pages=_first(CHOSEN, root / "sys/kernel/mm/transparent_hugepage/enabled"),
         sysctls={name: " ".join(text.split()) for name, text in settings.items() if text},
-        board=_joined(root, "sys_vendor", "product_name"),
-        firmware=_joined(root, "bios_vendor", "bios_version"),
+        board=_dmi_text(root, "sys_vendor", "product_name"),
+        firmware=_dmi_text(root, "bios_vendor", "bios_version"),
         microcode=_first(MICROCODE, root / "proc/cpuinfo"),
         storage=storage(folder, root),
         virtual=VIRTUAL.search(read_text(root / "proc/cpuinfo")) is not None,
@@ -169,15 +169,15 @@ def storage(folder: Path, root: Path = Path("/")) -> str:
         words, kind = mount.split(), rest.split()
         if len(words) < 5 or len(kind) < 2:  # noqa: PLR2004 - as the kernel writes them
             continue
-        point = Path(_unescaped(words[4]))
+        point = Path(_unescape(words[4]))
         if place.is_relative_to(point) and len(point.parts) >= deepest:  # a later one hides it
-            device, deepest = f"{kind[0]} on {_unescaped(kind[1])}", len(point.parts)
+            device, deepest = f"{kind[0]} on {_unescape(kind[1])}", len(point.parts)
     return device
 
 
-def _unescaped(path: str) -> str:
+def _unescape(path: str) -> str:
     return ESCAPED.sub(lambda match: chr(int(match[1], 8)), path)
 
 
-def _joined(root: Path, *names: str) -> str:
+def _dmi_text(root: Path, *names: str) -> str:
     return " ".join(filter(None, (read_text(root / "sys/class/dmi/id" / name) for name in names)))

@@ -23,7 +23,7 @@ def job_state(folder: Path) -> Running | Ended | Lost:
         age = time.time() - (folder / "job.sh").stat().st_mtime
     except FileNotFoundError:
         return Lost(reason="its folder is gone")
-    return job_end(folder, begun=age > GRACE) or Running()
+    return job_end(folder, has_begun=age > GRACE) or Running()
 
 
 def follow_job(folder: Path) -> Ended | Lost:
@@ -36,7 +36,7 @@ def follow_job(folder: Path) -> Ended | Lost:
     start = beat = time.monotonic()
     while True:
         now = time.monotonic()
-        end = job_end(folder, begun=now > start + GRACE)
+        end = job_end(folder, has_begun=now > start + GRACE)
         final = end is not None
         values = sorted(folder.glob("measurements.*.jsonl"))
         for path in [*(folder / name for name in FOLLOWED), *values]:
@@ -50,13 +50,13 @@ def follow_job(folder: Path) -> Ended | Lost:
         time.sleep(POLL)
 
 
-def job_end(folder: Path, *, begun: bool) -> Ended | Lost | None:
+def job_end(folder: Path, *, has_begun: bool) -> Ended | Lost | None:
     """Tell how a job ended; None while it runs, or may still begin."""
     alive = is_alive(folder)  # before the status is read: the script writes it before it ends
     status = read_text(folder / "status")
     if status:
         return Ended(status=int(status))
-    if alive or (alive is None and not begun):
+    if alive or (alive is None and not has_begun):
         return None
     if alive is None:
         return Lost(reason="its script never started")

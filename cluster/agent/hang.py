@@ -23,7 +23,7 @@ import msgspec
 from cluster.agent.hardware import read_text
 from cluster.agent.hardware.interfaces import list_interfaces
 from cluster.agent.supervise import find_ranks
-from cluster.agent.task import marked
+from cluster.agent.task import find_pids
 from cluster.core.model import hang
 from cluster.core.model.value import Value
 
@@ -69,12 +69,12 @@ class _FoundRank(Value, frozen=True, kw_only=True):
 
 def report(folder: Path, *, native: bool = False) -> hang.HostReport:
     """Look at the ranks of a job, whose folder it is; `native` stops each for milliseconds."""
-    pids = {*marked(folder), *find_ranks(folder)}
+    pids = {*find_pids(folder), *find_ranks(folder)}
     ranks = _ranks(pids)
     addresses = tuple(interface.address for interface in list_interfaces())
     processes = [_process(rank, addresses) for rank in ranks]
     calls = [call for rank in ranks if (call := _calls(rank)) is not None]
-    sources = [(*_records(rank), *_inspected(rank), *_stack(rank, folder)) for rank in ranks]
+    sources = [(*_records(rank), *_inspector_dumps(rank), *_stack(rank, folder)) for rank in ranks]
     files = [file for several in sources for file in several]
     files += [file for rank in ranks if native for file in _native(rank)]
     sizes = (rank.env.get(name, "") for rank in ranks for name in SIZES)
@@ -220,7 +220,7 @@ def _records(rank: _FoundRank) -> list[hang.DumpFile]:
     return []
 
 
-def _inspected(rank: _FoundRank) -> list[hang.DumpFile]:
+def _inspector_dumps(rank: _FoundRank) -> list[hang.DumpFile]:
     """Read the end of what NCCL's inspector, which a rank has open, has written."""
     if "NCCL_INSPECTOR_ENABLE" not in rank.env:
         return []
@@ -274,13 +274,13 @@ def _native(rank: _FoundRank) -> list[hang.DumpFile]:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         start = time.perf_counter()
         levels = run([unwind, "-1", "-q", "-p", str(rank.pid)]).stdout
-        stopped = time.perf_counter() - start
+        pause = time.perf_counter() - start
         addresses = re.findall(r"^#\d+ +(0x[0-9a-f]+)", levels, re.MULTILINE)
         if not addresses:  # it may not look at the process; eu-addr2line would read our input
             return []
         names = run([name, "-f", "-C", "-p", str(rank.pid), *addresses]).stdout.splitlines()[::2]
         files = [_mapped_file(rank.pid, int(address, 16)) for address in addresses]
-        head = f"Thread 1 (LWP {rank.pid}): stopped for at most {stopped * 1000:.0f} ms"
+        head = f"Thread 1 (LWP {rank.pid}): stopped for at most {pause * 1000:.0f} ms"
         lines = [
             f"#{level}  {address} in {function} () from {file}"
             for level, (address, function, file) in enumerate(

@@ -30,7 +30,7 @@ def scratch_of(folder: str) -> str:
     return f"{SHARED_MEMORY}/{PREFIX}{digest[:16]}"
 
 
-def orphaned(root: Path = SHARED_MEMORY) -> tuple[Path, ...]:
+def find_orphans(root: Path = SHARED_MEMORY) -> tuple[Path, ...]:
     """Find cluster's folders in shared memory whose jobs are over."""
     folders = [path for path in sorted(root.glob(f"{PREFIX}*")) if _is_of_cluster(path)]
     return tuple(path for path in folders if _is_over(path))
@@ -48,7 +48,7 @@ def remove(path: Path) -> bool:
 
 
 def sweep() -> None:
-    for path in orphaned():
+    for path in find_orphans():
         remove(path)
 
 

@@ -57,7 +57,7 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> protocol.Ended | protoc
 
 def _wait(folder: Path, seconds: float) -> protocol.Ended | protocol.Lost | None:
     deadline = time.monotonic() + seconds
-    while (end := job_end(folder, begun=True)) is None and time.monotonic() < deadline:
+    while (end := job_end(folder, has_begun=True)) is None and time.monotonic() < deadline:
         time.sleep(POLL)
     return end
 

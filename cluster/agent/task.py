@@ -63,8 +63,8 @@ def run_task(folder: Path) -> int:
     else:
         _write(folder / PID, f"{os.getpid()} {time.time()}")
         end = _Supervisor(process, spec, output, folder).watch()
-    if output.lost:
-        note = f"{output.lost} bytes of output were lost: {output.why}."
+    if output.lost_bytes:
+        note = f"{output.lost_bytes} bytes of output were lost: {output.why}."
         end = msgspec.structs.replace(end, reason=f"{end.reason} {note}".strip())
     _record(folder, end)
     return end.exit_status
@@ -129,8 +129,8 @@ class _Output:
         self._end = 0
         self._file = -1
         self._next_part()
-        self._unfinished = {"o": b"", "e": b""}
-        self.lost = 0
+        self._partial_lines = {"o": b"", "e": b""}
+        self.lost_bytes = 0
         self.why = ""
         os.set_blocking(1, False)  # a pane that nobody reads must not hold the task up
 
@@ -138,17 +138,17 @@ class _Output:
         """Write the lines that are complete now."""
         with contextlib.suppress(OSError):
             os.write(1, piece)
-        *lines, rest = (self._unfinished[stream] + piece).split(b"\n")
+        *lines, rest = (self._partial_lines[stream] + piece).split(b"\n")
         head = f"{time.time():.6f} {stream} ".encode()
         self._append(b"".join(b"%s%s\n" % (head, line) for line in lines))
-        self._unfinished[stream] = rest
+        self._partial_lines[stream] = rest
         if len(rest) >= LONGEST:
             self.flush(stream)
 
     def flush(self, stream: str) -> None:
         """Write what has no newline yet."""
-        if rest := self._unfinished[stream]:
-            self._unfinished[stream] = b""
+        if rest := self._partial_lines[stream]:
+            self._partial_lines[stream] = b""
             self._append(f"{time.time():.6f} {stream.upper()} ".encode() + rest + b"\n")
 
     def _append(self, text: bytes) -> None:
@@ -160,7 +160,7 @@ class _Output:
                 self._end += count
                 text = text[count:]
         except OSError as error:
-            self.lost += len(text)
+            self.lost_bytes += len(text)
             self.why = error.strerror or str(error)
 
     def _next_part(self) -> None:
@@ -332,7 +332,7 @@ def _find_tree(pids: set[int]) -> set[int]:
     return pids_
 
 
-def marked(folder: Path) -> set[int]:
+def find_pids(folder: Path) -> set[int]:
     """Return the processes of a task, also adopted ones; not its supervisor."""
     mark = f"{MARK}={folder}".encode()
     pids = set()
@@ -370,7 +370,7 @@ def task_state(folder: Path) -> TaskState:
             return TaskState(state="starting")
         reason = "its supervisor was killed, or the host was restarted" if pid else "it never began"
     loss = TaskEnd(exit_status=-1, state="lost", at=time.time(), reason=f"{reason}.".capitalize())
-    return TaskState(state="lost", end=loss, processes=len(marked(folder)))
+    return TaskState(state="lost", end=loss, processes=len(find_pids(folder)))
 
 
 def running_jobs(folder: Path) -> dict[str, float]:
@@ -411,7 +411,7 @@ def close_task(folder: Path) -> None:
     state = task_state(folder)
     if state.state != "lost" or state.end is None:
         return
-    leftovers, survivors = end_all(lambda: marked(folder), LEFTOVER_GRACE)
+    leftovers, survivors = end_all(lambda: find_pids(folder), LEFTOVER_GRACE)
     if not (folder / SPEC).exists():
         return
     parts = [state.end.reason]

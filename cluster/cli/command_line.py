@@ -75,8 +75,8 @@ def _call(app: click.Command, how_much: int) -> NoReturn:
     try:
         terminal.configure(how_much)
         status = _status(app)
-        terminated = events and events[0].number == signal.SIGTERM
-        sys.exit(TERMINATED if terminated and status == INTERRUPTED else status or 0)
+        is_terminated = events and events[0].number == signal.SIGTERM
+        sys.exit(TERMINATED if is_terminated and status == INTERRUPTED else status or 0)
     except click.ClickException as error:
         sys.exit(print_misuse(error))
     except Abort:

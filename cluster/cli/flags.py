@@ -38,9 +38,9 @@ class Flag(NamedTuple):
     callback: Callable[[Any], object] | None = None  # checks or replaces its value
 
 
-def option(typed: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401 - fields of `Flag`
-    """Declare an option of a command, inside `Annotated`; `typed` is such as `--sizes LIST`."""
-    words = typed.split()
+def option(usage: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401 - fields of `Flag`
+    """Declare an option of a command, inside `Annotated`; `usage` is such as `--sizes LIST`."""
+    words = usage.split()
     names = tuple(word for word in words if word.startswith("-"))
     return Flag(names, help, " ".join(words[len(names) :]) or None, **how)
 
@@ -157,9 +157,9 @@ def refuse_unused(names: Collection[str | None], case: str, remedy: str = "Leave
         raise SpecError(f"{flag} has no effect {case}.", remedy=remedy)
 
 
-def refuse_together(flag: str, reason: str, typed: Mapping[str, object]) -> None:
+def refuse_together(flag: str, reason: str, values: Mapping[str, object]) -> None:
     """Refuse the first of these flags that has a value beside another flag (SpecError)."""
-    for other in (name for name, value in typed.items() if value):
+    for other in (name for name, value in values.items() if value):
         raise SpecError(
             f"{other} does not go with {flag}, which {reason}.", remedy="Leave one of them out."
         )
@@ -532,9 +532,9 @@ def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # no
     if default is None:
         return str | None, None, False
     parts = default if isinstance(default, tuple) else (default,)
-    ends = f"{_typed(parts[0])}:{_typed(parts[-1])}" if kind is Sizes else ""
+    ends = f"{_size_text(parts[0])}:{_size_text(parts[-1])}" if kind is Sizes else ""
     return str | None, None, ends or ",".join(map(str, parts))
 
 
-def _typed(size: int) -> str:
+def _size_text(size: int) -> str:
     return format_size(size).removesuffix(" B").replace(" ", "")

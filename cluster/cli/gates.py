@@ -119,9 +119,9 @@ class Case(Value, frozen=True, kw_only=True):
     text: str
 
 
-def judgement_cases(suite: str, judged: Answer) -> Iterator[Case]:
-    yield Case(suite=suite, name="run", verdict=judged.word, text=judged.answer)
-    for verdict in judged.verdicts:
+def judgement_cases(suite: str, conclusion: Answer) -> Iterator[Case]:
+    yield Case(suite=suite, name="run", verdict=conclusion.word, text=conclusion.answer)
+    for verdict in conclusion.verdicts:
         text = format_value(verdict.median, verdict.unit)
         if verdict.share is not None:
             text += f", {verdict.share:.1%} of its limit ({verdict.limit})"
@@ -162,7 +162,7 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
     for suite in dict.fromkeys(case.suite for case in cases):
         members = [case for case in cases if case.suite == suite]
         failures = sum(fails(case, fail_on) for case in members)
-        skipped = sum(case.verdict in UNDECIDED and not fails(case, fail_on) for case in members)
+        skips = sum(case.verdict in UNDECIDED and not fails(case, fail_on) for case in members)
         element = SubElement(
             root,
             "testsuite",
@@ -170,7 +170,7 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
             tests=str(len(members)),
             failures=str(failures),
             errors="0",
-            skipped=str(skipped),
+            skipped=str(skips),
             time="0",
         )
         for case in members:
@@ -216,10 +216,10 @@ def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Itera
     for case in cases:
         kind = "error" if fails(case, fail_on) else "warning"
         if kind == "error" or case.verdict in ("low", "slower"):
-            title = _escaped(f"{case.name} is {case.verdict.upper()}")
+            title = _escape(f"{case.name} is {case.verdict.upper()}")
             title = title.replace(":", "%3A").replace(",", "%2C")
-            yield f"::{kind} title={title}::{_escaped(f'{case.suite}: {case.text}')}"
+            yield f"::{kind} title={title}::{_escape(f'{case.suite}: {case.text}')}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -62,8 +62,8 @@ class PairMap:
         """Return the map with its colours, the numbers of the hosts, and what the signs mean."""
         grid = Text(no_wrap=True, overflow="crop")
         most = -(-self._hosts // self.side)
-        shared = f"; a place: the worst of {most} x {most} pairs" if most > 1 else ""
-        grid.append(f"{title}Rows send, columns receive{shared}\n")
+        legend = f"; a place: the worst of {most} x {most} pairs" if most > 1 else ""
+        grid.append(f"{title}Rows send, columns receive{legend}\n")
         for row, line in enumerate(self.lines()):
             first = -(-row * self._hosts // self.side)
             grid.append(f"{first:>{self._label - 1}} ", style="dim")
@@ -121,12 +121,12 @@ class CheckProgress(JobProgress):
         if not tests or self._live is not None:
             return
         values = sorted(test.value for test in tests if test.value)
-        failed = sum(1 for test in tests if test.value == 0)
+        failures = sum(1 for test in tests if test.value == 0)
         ends = (
             " to ".join(format_value(v, self._unit) for v in (values[0], values[-1]))
             if values
             else "no value"
         )
         suffix = ", alone" if tests[0].alone else ""
-        more = f", {failed} failed" if failed else ""
+        more = f", {failures} failed" if failures else ""
         self._show(f"Round {self._round + 1}: {len(tests)} tests{suffix}, {ends}{more}")

@@ -66,7 +66,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     def verbs(self) -> tuple[click.Command, ...]:
         name = flags.parameter("name", flags.Name, self.name)
         yes = flags.parameter("yes", flags.Yes, False)
-        measured = flags.group(Measured)
+        workload = flags.group(Measured)
         machines = flags.ParameterGroup(
             (
                 flags.with_default("provider", self.provider),
@@ -99,7 +99,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                     condition.verb,
                     partial(_measure, condition),
                     condition.what,
-                    {"name": name, "measured": measured, "json": json},
+                    {"name": name, "workload": workload, "json": json},
                 )
                 for condition in self.conditions
             ),
@@ -113,7 +113,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                 "all",
                 self._run_all,
                 "Do all steps; delete the cluster even after an error.",
-                {**create, "measured": measured, "yes": yes},
+                {**create, "workload": workload, "yes": yes},
             ),
             make("plot", self._plot, "Draw bandwidth over size.", {"name": name, **plot_flags}),
         )
@@ -125,20 +125,20 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         return {**values, "accelerator": accelerator, "ranks_per_host": self.ranks_per_host}
 
     def _run_all(
-        self, name: str, machines: dict[str, Any], measured: Measured, *, yes: bool
+        self, name: str, machines: dict[str, Any], workload: Measured, *, yes: bool
     ) -> None:
         spec = flags.spec(name=name, **machines)
         conditions = [condition.trial for condition in self.conditions]
-        options = BenchOptions(timeout=measured.timeout)
+        options = BenchOptions(timeout=workload.timeout)
         check_machines = measurement.check(
-            spec, Request(BENCHMARK, _params(measured), options), conditions
+            spec, Request(BENCHMARK, _params(workload), options), conditions
         )
         check_machines(plan_spec(spec)[1])
         # A cluster is taken down at the end; an earlier error is the one that is reported.
         with on_failure(lambda: _down_after_failure(spec.name)):
             up.command(name, machines=machines, preparation=up.Preparation(), yes=yes)
             for condition in self.conditions:
-                _measure(condition, spec.name, measured, json=False)
+                _measure(condition, spec.name, workload, json=False)
         down.command([spec.name])
 
     def _plot(self, name: str, out: Path, root: str | None) -> None:
@@ -156,21 +156,21 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         plot.command(folders, root=root, options=plot.PlotOptions(out=out, metric=METRIC))
 
 
-def _params(measured: Measured) -> dict[str, object]:
-    sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measured.max_bytes]
-    return {"metrics": [METRIC], "sizes": sizes, "iterations": measured.iterations}
+def _params(workload: Measured) -> dict[str, object]:
+    sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= workload.max_bytes]
+    return {"metrics": [METRIC], "sizes": sizes, "iterations": workload.iterations}
 
 
-def _measure(condition: ComparedCondition, name: str, measured: Measured, *, json: bool) -> None:
+def _measure(condition: ComparedCondition, name: str, workload: Measured, *, json: bool) -> None:
     options = BenchOptions(
-        runs=measured.runs,
-        timeout=measured.timeout,
+        runs=workload.runs,
+        timeout=workload.timeout,
         keep=True,
         json=json,
         launches=1,
         founding=True,
     )
-    bench = Request(BENCHMARK, _params(measured), options)
+    bench = Request(BENCHMARK, _params(workload), options)
     measurement.measure(attach(name).spec, bench, condition.trial)
 
 

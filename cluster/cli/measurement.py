@@ -111,7 +111,7 @@ def measure(spec: ClusterSpec, bench: Request, trial: Trial = PLAIN) -> None:
     stood_before = "launch" not in cluster.phases
     cases: list[Case] = []
     try:
-        with cluster.bench_jobs.claimed(replace=options.replace):
+        with cluster.bench_jobs.claim_hosts(replace=options.replace):
             if pair:
                 with _sharing(cluster, pair[1], live, options) as second:
                     clusters = {pair[0].name: cluster, pair[1].name: second}
@@ -146,21 +146,21 @@ def _sharing(
         return
     second = _launch(spec, lambda _: None, live, options)
     try:
-        with second.bench_jobs.claimed(replace=options.replace):
+        with second.bench_jobs.claim_hosts(replace=options.replace):
             yield second
     finally:
         _leave(second, options, live)
 
 
 @contextmanager
-def launched(spec: ClusterSpec, bench: Request) -> Iterator[Cluster]:
+def temporary_cluster(spec: ClusterSpec, bench: Request) -> Iterator[Cluster]:
     """Launch a cluster for a benchmark, and take it down afterwards if it costs money."""
     options = bench.options
     check_machines = check(spec, bench, (PLAIN,))
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, check_machines, live, options)
     try:
-        with cluster.bench_jobs.claimed():
+        with cluster.bench_jobs.claim_hosts():
             yield cluster
     except InUse:
         options = msgspec.structs.replace(options, keep=True)
@@ -172,17 +172,17 @@ def launched(spec: ClusterSpec, bench: Request) -> Iterator[Cluster]:
 def check(spec: ClusterSpec, bench: Request, conditions: Sequence[Trial]) -> Callable[[Plan], None]:
     """Refuse what cannot be measured; return a check of the plan's machines (ClusterError)."""
     benchmark, params, options = bench
-    checked = [
+    requests = [
         check_bench(spec, benchmark, {**params, **trial.params}, options.timeout)
         for trial in conditions
     ]
-    for plugin, _ in checked:
+    for plugin, _ in requests:
         check_starter(options.starter, plugin)
-    ab_test.check_common(checked, spec)
-    ab_test.check_toggles(checked, conditions)
+    ab_test.check_common(requests, spec)
+    ab_test.check_toggles(requests, conditions)
 
     def check_machines(plan: Plan) -> None:
-        for plugin, values in checked:
+        for plugin, values in requests:
             check_plan(plugin, values, spec, plan)
 
     return check_machines
@@ -290,7 +290,7 @@ def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
     # and what another process has taken over is that one's.
     stood_before = "launch" not in cluster.phases
     stays = stood_before or not cluster.costs or (options.detach and bool(cluster.state.jobs))
-    if cluster.bench_jobs.superseded or (stays if options.keep is None else options.keep):
+    if cluster.bench_jobs.is_superseded or (stays if options.keep is None else options.keep):
         if cluster.costs:
             price = cluster.price and f"${cluster.price.hourly * len(cluster.machines):.4g}"
             sys.stderr.write(
@@ -337,7 +337,7 @@ def run_launches(
     as_json, total = bench.options.json, count_launches(cluster, bench.benchmark, bench.options)
     launch_of = f"{time.time():.3f}" if total > 1 else ""
     runs: list[Run] = []
-    judged = None
+    conclusion = None
     try:
         with _progress(bench.options, total) as live:
             for _ in range(total):
@@ -349,17 +349,17 @@ def run_launches(
                     live.console.print("\n".join(lines), soft_wrap=True)
     except (JobError, KeyboardInterrupt):
         newest = show.show_newest_run(cluster, as_json=as_json and not runs)
-        judged = newest if total == 1 else None
+        conclusion = newest if total == 1 else None
         raise
     finally:
         if runs:
-            judged = (
+            conclusion = (
                 show.show_launches(runs, as_json=as_json)
                 if total > 1
                 else show.show_run(runs[0], as_json=as_json)
             )
-        if cases is not None and judged is not None:
-            cases += judgement_cases(cluster.name, judged)
+        if cases is not None and conclusion is not None:
+            cases += judgement_cases(cluster.name, conclusion)
 
 
 def _progress(options: BenchOptions, launches: int) -> JobProgress:

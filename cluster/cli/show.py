@@ -80,7 +80,7 @@ def show_run(
     as_json: bool,
     report: str = "terminal",
     wide: bool = False,
-    shared: Path | None = None,
+    file: Path | None = None,
 ) -> Answer | None:
     if run.status in ("planned", "running") and not as_json:
         name = run.record.spec.name
@@ -88,12 +88,12 @@ def show_run(
         sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
         return None
     summaries, signs, judgement = judge_launches([run])
-    judged = answer(judgement)
+    conclusion = answer(judgement)
     if as_json:
         run_answer = RunAnswer(
-            verdict=judged.word,
-            answer=judged.line,
-            run=str(shared or run.folder),
+            verdict=conclusion.word,
+            answer=conclusion.line,
+            run=str(file or run.folder),
             status=run.status,
             reason=run.record.reason,
             notes=notes_of(run, summaries),
@@ -103,24 +103,24 @@ def show_run(
             hang=newest_hang(run.folder)[1],
         )
         print_json(run_answer)
-        return judged
+        return conclusion
     if report == "terminal":
-        place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
-        _show_on_screen(run, summaries, judged, signs, place, wide=wide)
-        return judged
-    rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
-    if isinstance(rendered, bytes):
+        place = f"Shared run: {file}" if file else f"Run folder: {relative_path(run.folder)}"
+        _show_on_screen(run, summaries, conclusion, signs, place, wide=wide)
+        return conclusion
+    content = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
+    if isinstance(content, bytes):
         sys.stdout.flush()
-        sys.stdout.buffer.write(rendered)
+        sys.stdout.buffer.write(content)
     else:
-        sys.stdout.write(rendered)
-    return judged
+        sys.stdout.write(content)
+    return conclusion
 
 
 def _show_on_screen(
     run: Run,
     summaries: tuple[Summary, ...],
-    judged: Answer,
+    conclusion: Answer,
     signs: tuple[Sign, ...],
     place: str,
     *,
@@ -149,13 +149,13 @@ def _show_on_screen(
     print_lines(f"{place} ({run.status}{reason})")
     _show_profiles(run)
     print_lines(*hang_lines(run))
-    for verdict in judged.verdicts:
+    for verdict in conclusion.verdicts:
         if verdict.usual_source and verdict.usual is not None:
             usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
             print_lines(f"Usual for {verdict.metric}: {usual}")
         if verdict.published is not None:
             print_lines(f"For {verdict.metric}, {verdict.published.text}")
-    print_judgement(judged)
+    print_judgement(conclusion)
 
 
 def hang_lines(run: Run) -> list[str]:
@@ -184,10 +184,10 @@ def _show_profiles(run: Run) -> None:
         print_lines("No MPI profile was written: no rank came to MPI_Finalize.")
 
 
-def print_judgement(judged: Answer) -> None:
+def print_judgement(conclusion: Answer) -> None:
     """Print the verdict and the line that explains it, in colour on a terminal."""
-    line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
-    line.highlight_words([judged.verdict], VERDICT_STYLES.get(judged.word, "none"))
+    line = Text("\n".join(wrapped(printable(conclusion.line), screen_width())))
+    line.highlight_words([conclusion.verdict], VERDICT_STYLES.get(conclusion.word, "none"))
     console(quiet=False).print(line, soft_wrap=True)
 
 
@@ -295,11 +295,11 @@ def show_launches(runs: Sequence[Run], *, as_json: bool) -> Answer:
 
     newest = runs[-1]
     record = newest.record
-    pooled, signs, judgement = judge_launches(runs)
-    judged = answer(judgement)
+    summaries, signs, judgement = judge_launches(runs)
+    conclusion = answer(judgement)
     hosts = len({machine.address for machine in record.machines}) or 1
     ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
-    notes = tuple(launch_notes(pooled, len(runs), ranks, record.environment))
+    notes = tuple(launch_notes(summaries, len(runs), ranks, record.environment))
     if as_json:
         print_json(
             LaunchesAnswer(
@@ -307,22 +307,22 @@ def show_launches(runs: Sequence[Run], *, as_json: bool) -> Answer:
                 runs=tuple(str(run.folder) for run in runs),
                 status=newest.status,
                 reason=record.reason,
-                verdict=judged.word,
-                answer=judged.line,
-                notes=(*notes, *notes_of(newest, pooled)),
-                summaries=summary_answers(pooled),
+                verdict=conclusion.word,
+                answer=conclusion.line,
+                notes=(*notes, *notes_of(newest, summaries)),
+                summaries=summary_answers(summaries),
             )
         )
-        return judged
-    show_tables([launches_table(pooled, len(runs), notes)], "terminal")
-    print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
+        return conclusion
+    show_tables([launches_table(summaries, len(runs), notes)], "terminal")
+    print_lines(*(f"Note: {note}" for note in notes_of(newest, summaries)))
     for number, run in enumerate(runs, 1):
         print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
     for sign in signs[:1]:
         name = finding_words(sign).name
         print_lines(f"What to look at: {name}. Details: cluster judge {newest.folder.name}")
-    print_judgement(judged)
-    return judged
+    print_judgement(conclusion)
+    return conclusion
 
 
 def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> None:

@@ -29,13 +29,13 @@ def handle() -> list[Received]:
     only if it is the first signal; but a Ctrl-C later than `SAME` interrupts again, because the
     user does not want to wait. Signals are added to the returned list when they come.
     """
-    received: list[Received] = []
+    events: list[Received] = []
 
     def interrupt(number: int, _: object) -> None:
         now = time.monotonic()
-        repeat = number == signal.SIGINT and all(now - earlier.at >= SAME for earlier in received)
-        interrupts = not received or repeat
-        received.append(Received(number, now))
+        repeat = number == signal.SIGINT and all(now - earlier.at >= SAME for earlier in events)
+        interrupts = not events or repeat
+        events.append(Received(number, now))
         if interrupts:
             raise KeyboardInterrupt("SIGTERM was received." if number == signal.SIGTERM else "")
 
@@ -47,18 +47,18 @@ def handle() -> list[Received]:
         # Unlike SIG_IGN, a function that does nothing ends with exec: programs get the default.
         signal.signal(signal.SIGINT, lambda *_: None)
     _wake_main_thread()
-    _send_again_what_is_dropped(received)
-    return received
+    _send_again_what_is_dropped(events)
+    return events
 
 
-def _send_again_what_is_dropped(received: list[Received]) -> None:
+def _send_again_what_is_dropped(events: list[Received]) -> None:
     """Interrupt again if the exception came where Python drops it, such as in a `__del__`."""
     hook = sys.unraisablehook
     main = threading.main_thread().ident or 0
 
     def unraisable(event: sys.UnraisableHookArgs) -> None:
-        if received and event.exc_type is KeyboardInterrupt:
-            number = received.pop().number
+        if events and event.exc_type is KeyboardInterrupt:
+            number = events.pop().number
             threading.Timer(AGAIN, signal.pthread_kill, (main, number)).start()
         else:
             hook(event)

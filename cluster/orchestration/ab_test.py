@@ -94,18 +94,18 @@ def check_launches(launches: int) -> None:
         )
 
 
-def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
+def check_common(requests: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
     """Refuse conditions that have no data point in common (SpecError)."""
-    if len(checked) == 1:  # nothing to compare it with
+    if len(requests) == 1:  # nothing to compare it with
         return
     ranks = spec.hosts * spec.ranks_per_host
     points = [
         {
-            (planned.metric, *sorted(planned.params.items()))
-            for planned in benchmark.plan(params, ranks)
-            if planned.metric != MEMORY  # it is only the limit of others
+            (point.metric, *sorted(point.params.items()))
+            for point in benchmark.plan(params, ranks)
+            if point.metric != MEMORY  # it is only the limit of others
         }
-        for benchmark, params in checked
+        for benchmark, params in requests
     ]
     if all(points) and not set.intersection(*points):
         raise SpecError(
@@ -117,10 +117,10 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
 
 
 def check_toggles(
-    checked: Sequence[tuple[Benchmark[Any], Any]], conditions: Iterable[Trial]
+    requests: Sequence[tuple[Benchmark[Any], Any]], conditions: Iterable[Trial]
 ) -> None:
     """Refuse toggles of NCCL's peer-to-peer that could do nothing (SpecError)."""
-    for (benchmark, params), condition in zip(checked, conditions, strict=True):
+    for (benchmark, params), condition in zip(requests, conditions, strict=True):
         toggles = [name for name in TOGGLES if name in condition.variables]
         transport = benchmark.transport(params)
         if toggles and transport not in ("", "nccl"):
@@ -193,7 +193,7 @@ def _second_cluster(cluster: Cluster, pair: tuple[Trial, Trial]) -> Iterator[Clu
                 f"{cluster.name} runs with {key}={getattr(options, key)}, and not {value}.",
                 remedy="Name its own value first, or launch it with the other.",
             )
-    with launch_spec(spec) as second, second.bench_jobs.claimed():
+    with launch_spec(spec) as second, second.bench_jobs.claim_hosts():
         yield second
 
 
@@ -237,13 +237,13 @@ def ab(
         raise SpecError(f"Both values of {key} are {first}: there is nothing to compare.")
     pair = _pair(key, (first, second), benchmark, cluster.spec.provider)
     params = {name: value for name, value in options.items() if name not in RUN_OPTIONS}
-    checked = [check_bench(cluster.spec, benchmark, {**params, **t.params}, TIMEOUT) for t in pair]
-    check_common(checked, cluster.spec)
-    check_toggles(checked, pair)
+    requests = [check_bench(cluster.spec, benchmark, {**params, **t.params}, TIMEOUT) for t in pair]
+    check_common(requests, cluster.spec)
+    check_toggles(requests, pair)
     environment = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
     options["listener"] = options.get("listener") or default_listener(2 * launches)
     with (
-        cluster.bench_jobs.claimed(replace=options.get("replace", False)),
+        cluster.bench_jobs.claim_hosts(replace=options.get("replace", False)),
         _second_cluster(cluster, pair) as other,
     ):
         clusters = {pair[0].name: cluster, pair[1].name: other}

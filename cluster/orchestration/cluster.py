@@ -505,7 +505,7 @@ class Cluster:
         listener = options.listener or default_listener()
         if isinstance(self._provider, providers.Simulates):
             return with_verdict(simulate(self.state, request, listener))
-        with self.bench_jobs.claimed(replace=options.replace):
+        with self.bench_jobs.claim_hosts(replace=options.replace):
             if not options.busy:
                 self.jobs.make_room(replace=options.replace)
             whole = host_setup.needs_every_host(request.benchmark)  # else it leaves out dead hosts
@@ -567,8 +567,8 @@ class Cluster:
         except KeyboardInterrupt as interrupt:
             reason = str(interrupt) or outcome_words("interrupted")
             with interrupts_ignored():
-                interrupted = result or JobResult(status="interrupted", reason=reason)
-                self.bench_jobs.close(job, interrupted, stop=True)
+                outcome = result or JobResult(status="interrupted", reason=reason)
+                self.bench_jobs.close(job, outcome, stop=True)
             raise
 
     def wait(self, listener: Listener | None = None) -> int:
@@ -629,12 +629,12 @@ class Cluster:
         """End all jobs, and remove our files from hosts that stay; others need not answer."""
         provider = self._provider
         errors: tuple[type[ClusterError], ...] = ()
-        revoked = None
+        revocation = None
         if isinstance(provider, providers.RevokedAtOnce):
             # A node that is dead must not keep the others from being handed back.
             errors = (ClusterError,)
-            revoked = provider.revocation_reason(self.spec, self.machines)
-        if revoked or not isinstance(provider, providers.ExistingHosts):
+            revocation = provider.revocation_reason(self.spec, self.machines)
+        if revocation or not isinstance(provider, providers.ExistingHosts):
             # Also end their sessions: some providers' machines stay.
             if self.state.jobs or self.state.named_jobs:
                 self.remote.give_up_dead(DEAD_AFTER)

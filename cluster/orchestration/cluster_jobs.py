@@ -26,7 +26,7 @@ from cluster.orchestration.bench.collect import (
     raw_text,
 )
 from cluster.orchestration.bench.plan import JobPlan
-from cluster.orchestration.bench.working_folder import copied
+from cluster.orchestration.bench.working_folder import temporary_copy
 from cluster.orchestration.hosts.machines import RevocationWatch
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.providers import Provider, Revocable, RevokedAtOnce
@@ -44,7 +44,7 @@ ANSWERS_WITHIN = 3.0  # seconds for them to answer after that; those that do not
 class Jobs:
     """The jobs of a cluster; at most the newest one runs.
 
-    `phases` are seconds of the newest job that this process prepared or collected; `superseded`
+    `phases` are seconds of the newest job that this process prepared or collected; `is_superseded`
     says that another process has taken the cluster over.
     """
 
@@ -53,10 +53,10 @@ class Jobs:
         self._hosts = hosts
         self.phases: dict[str, float] = {}
         self._claim: claims.Claim | None = None
-        self.superseded = False
+        self.is_superseded = False
 
     @contextmanager
-    def claimed(self, *, replace: bool = False) -> Iterator[None]:
+    def claim_hosts(self, *, replace: bool = False) -> Iterator[None]:
         """Keep other processes from starting a job here during a block, which may be nested.
 
         `replace` ends the job of a process that uses the cluster; without it, InUse is raised.
@@ -70,7 +70,7 @@ class Jobs:
                 self._disk.refresh()  # what others have started
                 yield
             finally:
-                self.superseded = claim.successor() is not None
+                self.is_superseded = claim.successor() is not None
                 self._claim = None
 
     @contextmanager
@@ -145,13 +145,13 @@ class Jobs:
             with self.sole():
                 status = "failed"
                 self._disk.record(journal.Started(job=plan.job))
-                with copied(plan.workdir) as folder:
+                with temporary_copy(plan.workdir) as folder:
                     job.start(plan.script, plan.files, folder, controller)
                 running = msgspec.structs.replace(plan.record, status="running")
                 store.write(plan.folder, running)
         except ClusterError as error:
-            failed = JobResult(status=status, reason=error.what)
-            close_run(plan.folder, failed, self.phases)
+            failure = JobResult(status=status, reason=error.what)
+            close_run(plan.folder, failure, self.phases)
             job.clean()
             self._disk.record_if_up(journal.Collected(run=job.record.run))
             raise
@@ -171,8 +171,8 @@ class Jobs:
                     if not revocation.ask():
                         raise
                     result = JobResult(status="interrupted")
-                if result.status != "done" and (revoked := revocation.ask()):
-                    result = JobResult(status="interrupted", reason=revoked.what)
+                if result.status != "done" and (cause := revocation.ask()):
+                    result = JobResult(status="interrupted", reason=cause.what)
         except Unreachable as error:
             self.explain(error, self._hosts.machines[0].name)
             # the job may still run there
@@ -192,9 +192,9 @@ class Jobs:
         provider = plugins.load(Provider, spec.provider)
 
         def stop() -> None:
-            stopped = start(job.stop)
+            future = start(job.stop)
             try:
-                stopped.result(GIVE_UP_AFTER)
+                future.result(GIVE_UP_AFTER)
             except TimeoutError:  # such as a node whose processes were stopped: nothing ends there
                 self._hosts.close()
                 self._hosts.give_up_dead(ANSWERS_WITHIN)
@@ -244,9 +244,9 @@ class Jobs:
                     if not revocation.ask():
                         raise
                     status = None
-            if status != 0 and (revoked := revocation.ask()):
+            if status != 0 and (cause := revocation.ask()):
                 raise JobError(
-                    revoked.what, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
+                    cause.what, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
                 )
             return status or 0
         run = store.record(Path(record.run))
@@ -263,11 +263,11 @@ class Jobs:
         try:
             status = job.status()
         except (JobError, Unreachable) as error:
-            revoked = self._revocation(job).ask()
-            if not revoked and isinstance(error, Unreachable):
+            cause = self._revocation(job).ask()
+            if not cause and isinstance(error, Unreachable):
                 raise
             result = JobResult(
-                status="interrupted" if revoked else "failed", reason=(revoked or error).what
+                status="interrupted" if cause else "failed", reason=(cause or error).what
             )
             return raise_unless_done(with_verdict(self.close(job, result)))
         if status is None:

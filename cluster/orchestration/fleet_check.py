@@ -95,13 +95,13 @@ def judge_fleet(run: Run) -> FleetVerdict:
     diagnosis = _diagnose(fleet, tests, record.machines, simulator.routes if simulator else None)
     if fleet.limit and not (params.limit or fleet.devices or fleet.foreign):
         diagnosis = _with_own_links(diagnosis, record.machines, tests)
-    confirmed = confirmations(diagnosis, tests) if params.confirm else {}
+    retests = confirmations(diagnosis, tests) if params.confirm else {}
     is_complete = len(record.environment) == len(record.machines)
     differences = drifts(dict(enumerate(record.environment))) if is_complete else ()
     before = store.verdict(run.folder)
     risen = counter_changes(diagnosis, tests)
     good = good_hosts(diagnosis, len(fleet.names))
-    complete = partial(_with_step, params, record.spec.name, confirmed, (differences, good))
+    complete = partial(_with_step, params, record.spec.name, retests, (differences, good))
     findings = [
         replace(complete(finding), counters=risen.get(place, ()))
         for place, finding in enumerate(diagnosis.findings)
@@ -194,7 +194,7 @@ def _metric_flag(params: SurveyParams) -> tuple[str, ...]:
 def _with_step(
     params: SurveyParams,
     name: str,
-    confirmed: Mapping[Part, Confirmation],
+    retests: Mapping[Part, Confirmation],
     drift: tuple[Sequence[Drift], set[int]],
     finding: FleetFinding,
 ) -> FleetFinding:
@@ -202,7 +202,7 @@ def _with_step(
     pairs = ",".join(f"{finding.place.host}-{other}" for other in finding.partners)
     arguments = (name, "--pairs", pairs, *_metric_flag(params))
     step = NextStep(command="check", arguments=arguments) if pairs and not params.foreign else None
-    result = confirmed.get(finding.place)
+    result = retests.get(finding.place)
     holds, words = (result.holds, confirmation_words(result)) if result else (False, "")
     reasons = causes(finding, *drift)
     return replace(finding, step=step, confirmed=words, holds=holds, causes=reasons)

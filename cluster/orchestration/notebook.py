@@ -48,11 +48,11 @@ class NotebookProgress(Listener):
     def ended(self) -> None:
         """Show the end; the bar stays where it was, as a job may fail."""
         text = outcome_words("job_ended" if self._jobs == 1 else "launch_ended")
-        self._replace(self._numbered(text), self._part, now=True)
+        self._replace(self._with_number(text), self._part, now=True)
 
     def _show(self, text: str, part: float, *, now: bool = False) -> None:
         self._part = (max(0, self._launch - 1) + part) / self._jobs
-        self._replace(self._numbered(text), self._part, now=now)
+        self._replace(self._with_number(text), self._part, now=now)
 
     def _replace(self, text: str, part: float | None = None, *, now: bool = False) -> None:
         """Replace the line, at most every `BETWEEN` seconds; `part` (0 to 1) draws a bar."""
@@ -71,7 +71,7 @@ class NotebookProgress(Listener):
 
         self._handle = display(content, raw=True, display_id=True)
 
-    def _numbered(self, text: str) -> str:
+    def _with_number(self, text: str) -> str:
         return text if self._jobs == 1 else f"Launch {self._launch} of {self._jobs}: {text}"
 
 

@@ -58,8 +58,8 @@ def simulate(state: ClusterState, request: JobRequest, listener: Listener) -> Ru
         make_record(spec, state.machines, request, run=folder.name, status="running", now=start),
         notes=(Note("simulated", (_words(spec),)),),
     )
-    unfinished = outcome_words("simulation_stopped")  # nobody can wait for it
-    store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))
+    reason = outcome_words("simulation_stopped")  # nobody can wait for it
+    store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=reason))
     batch = []
     for measurement in values:
         batch.append(measurement)

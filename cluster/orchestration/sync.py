@@ -68,9 +68,9 @@ class IgnoreRules:
         keys = {key for key in self._specs if name.startswith(key[0])}
         for key in sorted(keys, key=lambda key: (len(key[0]), -len(key[1])), reverse=True):
             path = key[1] + name[len(key[0]) :]
-            included = self._specs[key].check_file(path).include if path else None
-            if included is not None:
-                return included
+            is_included = self._specs[key].check_file(path).include if path else None
+            if is_included is not None:
+                return is_included
         return False
 
     def protects(self, name: str, is_folder: bool) -> bool:  # noqa: FBT001 - of the name
@@ -95,7 +95,7 @@ class LocalTree(Value, frozen=True, kw_only=True):
         return {name: entry.size for name, entry in self.entries.items() if entry.kind == "f"}
 
 
-def read_tree(path: str | Path, runs: Path, excluded: Collection[Path] = ()) -> LocalTree:
+def read_tree(path: str | Path, runs: Path, exclusions: Collection[Path] = ()) -> LocalTree:
     """List the part of a folder that is sent: no runs, and nothing excluded (SpecError)."""
     top = Path(path).resolve()
     if not str(path) or not top.is_dir():
@@ -114,7 +114,7 @@ def read_tree(path: str | Path, runs: Path, excluded: Collection[Path] = ()) -> 
                 if entry := _entry(item):
                     is_folder = entry.kind == "d"
                     name = path + item.name + "/" * is_folder
-                    stays = is_folder and (stays_here(Path(item), runs) or Path(item) in excluded)
+                    stays = is_folder and (stays_here(Path(item), runs) or Path(item) in exclusions)
                     if entry.kind == "?" or stays or item.name == GIT or rules.ignores(name):
                         left_out.append(name)
                         continue
@@ -228,10 +228,10 @@ class Sync:
         self._name = name
         self._read = read
         self._remote_folder = remote_folder
-        self._failed: dict[str, ClusterError] = {}
-        self._sent: set[str] = set()
+        self._failures: dict[str, ClusterError] = {}
+        self._sent_names: set[str] = set()
         self._sent_bytes = self._passed_on = 0
-        self._removed: dict[str, None] = {}
+        self._removed_names: dict[str, None] = {}
         self._turn = threading.Lock()
 
     def run(self, *, delete: bool) -> SyncReport:
@@ -246,16 +246,16 @@ class Sync:
             if not any(lacking.values()) or not passes_left:
                 break
             self._send(local_tree, trees, lacking)
-        results({**dict.fromkeys(self._shells), **self._failed})
+        results({**dict.fromkeys(self._shells), **self._failures})
         files = {name for name, entry in local_tree.entries.items() if entry.kind != "d"}
         return SyncReport(
             there=self._remote_folder,
             hosts=tuple(self._shells),
             files=len(files),
-            sent=len(files & self._sent),
+            sent=len(files & self._sent_names),
             sent_bytes=self._sent_bytes,
             passed_on=self._passed_on,
-            removed=tuple(self._removed),
+            removed=tuple(self._removed_names),
             left_out=local_tree.left_out,
             outward=local_tree.outward,
             changed=tuple(dict.fromkeys(name for names in lacking.values() for name in names)),
@@ -265,9 +265,9 @@ class Sync:
         self, do: Callable[[str, Shell], T], hosts: Iterable[str] | None = None
     ) -> dict[str, T]:
         """Call a function for hosts that have not failed; return what did not fail."""
-        names = (name for name in (hosts or self._shells) if name not in self._failed)
+        names = (name for name in (hosts or self._shells) if name not in self._failures)
         ends = try_each({name: self._shells[name] for name in names}, do)
-        self._failed |= {n: end for n, end in ends.items() if isinstance(end, ClusterError)}
+        self._failures |= {n: end for n, end in ends.items() if isinstance(end, ClusterError)}
         return {n: end for n, end in ends.items() if not isinstance(end, ClusterError)}
 
     def _prepare(
@@ -275,7 +275,7 @@ class Sync:
     ) -> dict[str, list[str]]:
         """Remove what is in the way, set times and modes; return what each host lacks."""
         differences = {
-            host: compare(local_tree.entries, tree.entries, self._sent, now)
+            host: compare(local_tree.entries, tree.entries, self._sent_names, now)
             for host, tree in trees.items()
         }
         machines = [self._shells[host].machine for host in trees]
@@ -328,18 +328,18 @@ class Sync:
                     means="It is ignored, as by .gitignore, so sync does not remove it.",
                     remedy="Move it there, and sync again.",
                 )
-        self._removed.update(dict.fromkeys(obstacles))
+        self._removed_names.update(dict.fromkeys(obstacles))
         return host_files.on_names("rm -rf", obstacles)
 
     def _removals(self, local_tree: LocalTree, tree: HostTree) -> list[str]:
         """Return commands that remove what is not here, but for what is ignored."""
         extra = {n: e.kind == "d" for n, e in tree.entries.items() if n not in local_tree.entries}
         protects = local_tree.rules.protects
-        removed = [name for name, is_folder in extra.items() if not protects(name, is_folder)]
-        self._removed.update(dict.fromkeys(removed))
-        folders = sorted((name for name in removed if extra[name]), reverse=True)
+        names = [name for name, is_folder in extra.items() if not protects(name, is_folder)]
+        self._removed_names.update(dict.fromkeys(names))
+        folders = sorted((name for name in names if extra[name]), reverse=True)
         rmdir = "rmdir --ignore-fail-on-non-empty"  # what is ignored may be in it
-        files = [name for name in removed if not extra[name]]
+        files = [name for name in names if not extra[name]]
         return host_files.on_names("rm -f", files) + host_files.on_names(rmdir, folders)
 
     def _send(
@@ -349,10 +349,10 @@ class Sync:
         sizes = local_tree.sizes
         weights = {host: sum(sizes.get(n, 0) for n in names) for host, names in lacking.items()}
         self._refuse_full(weights, trees)
-        needy = (host for host in lacking if lacking[host] and host not in self._failed)
+        needy = (host for host in lacking if lacking[host] and host not in self._failures)
         targets = sorted(needy, key=weights.__getitem__)
         sources = [host for host in lacking if not lacking[host]]
-        saved = sum(weights[host] for host in (targets if sources else targets[1:]))
+        savings = sum(weights[host] for host in (targets if sources else targets[1:]))
 
         def send(host: str, _: Shell) -> None:
             sent_bytes = self._send_from_here(local_tree, host, trees[host], lacking[host])
@@ -362,23 +362,23 @@ class Sync:
         def pull(host: str, shell: Shell, ssh: str) -> None:
             spread.pull_names(shell, ssh, self._places[host], lacking[host])
 
-        alive = {host: self._shells[host] for host in lacking if host not in self._failed}
-        if spread.is_worth(alive, saved):
+        alive = {host: self._shells[host] for host in lacking if host not in self._failures}
+        if spread.is_worth(alive, savings):
             meeting = spread.Meeting(alive, self._name)
             if not sources:
                 sources, targets = [*self._on_hosts(send, targets[:1])], targets[1:]
             if sources:
-                failed = meeting.spread({host: alive[host] for host in targets}, sources, pull)
-                self._passed_on += sum(weights[host] for host in {*targets} - {*failed})
-                targets = [*failed]
+                failures = meeting.spread({host: alive[host] for host in targets}, sources, pull)
+                self._passed_on += sum(weights[host] for host in {*targets} - {*failures})
+                targets = [*failures]
         if targets:
             self._on_hosts(send, targets)
-        self._sent.update(name for names in lacking.values() for name in names)
+        self._sent_names.update(name for names in lacking.values() for name in names)
 
     def _refuse_full(self, weights: Mapping[str, int], trees: Mapping[str, HostTree]) -> None:
         for host, size in weights.items():
             if size > trees[host].free:
-                self._failed[host] = ShellError(
+                self._failures[host] = ShellError(
                     f"{self._remote_folder} needs {format_bytes(size)} more on {host}, where "
                     f"{format_bytes(trees[host].free)} are free.",
                     means="Nothing was sent to this host.",

@@ -79,14 +79,14 @@ def test_also_at_the_end_only_the_last_piece_may_be_part_of_a_line(
 def test_a_job_that_wrote_its_status_has_ended(tmp_path: Path) -> None:
     (tmp_path / "status").write_text("143\n")
 
-    assert follow.job_end(tmp_path, begun=False) == Ended(status=143)
+    assert follow.job_end(tmp_path, has_begun=False) == Ended(status=143)
     assert follow.follow_job(tmp_path) == Ended(status=143)
     assert supervise.stop_job(tmp_path) == Ended(status=143)
 
 
 def test_a_job_may_take_a_while_to_begin(tmp_path: Path) -> None:
-    assert follow.job_end(tmp_path, begun=False) is None
-    assert follow.job_end(tmp_path, begun=True) == Lost(reason="its script never started")
+    assert follow.job_end(tmp_path, has_begun=False) is None
+    assert follow.job_end(tmp_path, has_begun=True) == Lost(reason="its script never started")
 
 
 def test_a_job_whose_process_is_somebody_else_now_is_lost(
@@ -94,7 +94,7 @@ def test_a_job_whose_process_is_somebody_else_now_is_lost(
 ) -> None:
     """This very process has the number that the job once had."""
     (tmp_path / "pid").write_text(f"{os.getpid()}\n")
-    end = follow.job_end(tmp_path, begun=False)
+    end = follow.job_end(tmp_path, has_begun=False)
 
     assert isinstance(end, Lost)
     snapshot(end.reason)
@@ -106,7 +106,7 @@ def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
     process.wait()
     (tmp_path / "pid").write_text(f"{process.pid}\n")
 
-    assert isinstance(follow.job_end(tmp_path, begun=False), Lost)
+    assert isinstance(follow.job_end(tmp_path, has_begun=False), Lost)
 
 
 def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
     ) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == b"begun\n"
-        assert follow.job_end(tmp_path, begun=True) is None
+        assert follow.job_end(tmp_path, has_begun=True) is None
         assert follow.is_alive(tmp_path)
 
-    assert isinstance(follow.job_end(tmp_path, begun=True), Lost)
+    assert isinstance(follow.job_end(tmp_path, has_begun=True), Lost)
 
 
 def test_watching_tells_everything_a_job_wrote(

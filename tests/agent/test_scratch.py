@@ -44,7 +44,7 @@ def test_it_is_removed_once_the_job_is_over(memory: Path, tmp_path: Path) -> Non
     paths = [left_behind(memory, folder) for folder in (first, other, young, tmp_path / "gone")]
     old(paths[1])
 
-    assert scratch.orphaned(memory) == tuple(sorted([paths[0], paths[1], paths[3]]))
+    assert scratch.find_orphans(memory) == tuple(sorted([paths[0], paths[1], paths[3]]))
     assert [scratch.remove(path) for path in paths] == [True, True, False, True]
     assert list(memory.iterdir()) == [paths[2]]
 
@@ -63,11 +63,11 @@ def test_it_stays_while_a_process_knows_it(memory: Path, tmp_path: Path, known_b
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert scratch.orphaned(memory) == ()
+        assert scratch.find_orphans(memory) == ()
         assert not scratch.remove(path)
         process.communicate(b"\n")
 
-    assert scratch.orphaned(memory) == (path,)
+    assert scratch.find_orphans(memory) == (path,)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_does_not_prove_that_it_is_ours_stays(memory: Path) -> None:
         old(path)
         scratch.remove(path)
 
-    assert scratch.orphaned(memory) == ()
+    assert scratch.find_orphans(memory) == ()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
@@ -100,14 +100,14 @@ def test_another_users_folder_stays(memory: Path, tmp_path: Path) -> None:
     path = left_behind(memory, tmp_path / "gone")
     os.chown(path, 65534, 65534)
 
-    assert scratch.orphaned(memory) == ()
+    assert scratch.find_orphans(memory) == ()
 
 
 def test_a_host_is_asked_to_remove_them(
     memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_behind(memory, tmp_path / "gone")
-    monkeypatch.setattr(scratch.orphaned, "__defaults__", (memory,))
+    monkeypatch.setattr(scratch.find_orphans, "__defaults__", (memory,))
 
     assert __main__.main("sweep") == 0
     assert not list(memory.iterdir())

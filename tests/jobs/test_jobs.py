@@ -27,7 +27,7 @@ from cluster.core.errors import (
 )
 from cluster.core.model.jobs import Task, TaskOutput, TaskState
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.jobs.job import Job, arrived, worst
+from cluster.orchestration.jobs.job import Job, read_lines, worst
 from tests.conftest import PATIENCE, answer, command, run, sessions, until
 from tests.snapshots import Snapshot
 
@@ -499,7 +499,7 @@ def test_times_of_a_host_whose_clock_is_wrong_are_those_of_this_machine() -> Non
     task = Task(host="h", rank=0, folder="f", session="s")
     for wrong in (-3600.0, 3600.0):
         output = TaskOutput(text=f"{now - 5 + wrong:.6f} o words\n", end=9, now=now + wrong)
-        (line,) = arrived(output, task)
+        (line,) = read_lines(output, task)
         assert line.at == pytest.approx(now - 5, abs=2)
 
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.agent.scratch import remove_unchanged
 from cluster.core.errors import SpecError
 from cluster.orchestration.bench import working_folder
-from cluster.orchestration.bench.working_folder import WorkingFolder, copied, find_files
+from cluster.orchestration.bench.working_folder import WorkingFolder, find_files, temporary_copy
 from cluster.orchestration.cluster import attach
 from cluster.runs import store
 from tests.conftest import command, runs_folder
@@ -50,7 +50,7 @@ def test_what_is_hidden_made_or_a_result_is_left_out(folder: Path) -> None:
     assert [str(file) for file in content.files] == ["data/input", "hello.py", "link"]
     assert content.bytes == len("data/input") + 2 * len("hello.py")
     assert str(content) == f"{folder.resolve()} (3 files, 26 B)"
-    with copied(content) as target:
+    with temporary_copy(content) as target:
         assert target is not None
         assert (target / "workdir" / "link").read_text() == "hello.py"
         assert not (target / "workdir" / "link").is_symlink()
@@ -73,7 +73,7 @@ def test_only_what_the_program_wrote_or_changed_is_left_to_download(folder: Path
     for name in ("credentials.json", "notes", "progress.jsonl", "scratch/a", "job.sh"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("as it was")
-    with copied(find_files(folder, folder / "runs")) as job:
+    with temporary_copy(find_files(folder, folder / "runs")) as job:
         assert job is not None
         copy = job / "workdir"
         (copy / "job.sh").write_text("changed")
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.M
     """Root may read every file, so here `open` stands for a file of somebody else."""
     content = find_files(folder, folder / "runs")
     (folder / "data" / "input").unlink()
-    with pytest.raises(SpecError, match="input"), copied(content):
+    with pytest.raises(SpecError, match="input"), temporary_copy(content):
         pass
 
     def denied(path: Path, *_: object) -> None:

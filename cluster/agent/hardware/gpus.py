@@ -61,10 +61,10 @@ def topology() -> str:
     return output_of("nvidia-smi", "topo", "-m") or ""
 
 
-def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
+def modules(path: Path = Path("/proc/modules")) -> tuple[str, ...]:
     """Return those of `MODULES`, which give access to the memory of GPUs, that are loaded."""
     try:
-        loaded_modules = {line.partition(" ")[0] for line in loaded.read_text().splitlines()}
+        loaded_modules = {line.partition(" ")[0] for line in path.read_text().splitlines()}
     except OSError:
         return ()
     return tuple(module for module in MODULES if module in loaded_modules)
@@ -113,7 +113,7 @@ def gpu_states(text: str) -> tuple[GpuState, ...]:
     for number, cells in enumerate(rows):
         row = dict(zip(head, cells, strict=True))
         index = row.get("index", "")
-        used, total = (_scaled(row.get(f"memory.{size}", ""), 1) for size in ("used", "total"))
+        used, total = (_read_number(row.get(f"memory.{size}", ""), 1) for size in ("used", "total"))
         link = [row.get(f"pcie.link.{part}.current", "") for part in ("gen", "width")]
         states.append(
             GpuState(
@@ -121,11 +121,11 @@ def gpu_states(text: str) -> tuple[GpuState, ...]:
                 uuid=row.get("uuid", ""),
                 model=row.get("name", ""),
                 slot=slot_name(*link),
-                memory_clock=_scaled(row.get("clocks.current.memory", ""), 1e6),
-                clock=_scaled(row.get("clocks.current.sm", ""), 1e6),
-                busy=_scaled(row.get("utilization.gpu", ""), 0.01),
+                memory_clock=_read_number(row.get("clocks.current.memory", ""), 1e6),
+                clock=_read_number(row.get("clocks.current.sm", ""), 1e6),
+                busy=_read_number(row.get("utilization.gpu", ""), 0.01),
                 memory=None if used is None or not total else used / total,
-                power=_scaled(row.get("power.draw", ""), 1),
+                power=_read_number(row.get("power.draw", ""), 1),
             )
         )
     return tuple(states)
@@ -135,7 +135,7 @@ def _is_head(cells: list[str]) -> bool:
     return all(cell.partition(" [")[0] in KNOWN for cell in cells[:1]) and len(cells) > 1
 
 
-def _scaled(text: str, unit: float) -> float | None:
+def _read_number(text: str, unit: float) -> float | None:
     """Read a number, with its unit behind it or not."""
     try:
         return float(text.partition(" ")[0]) * unit

@@ -91,9 +91,7 @@ def _test(cluster: Cluster, bench: Request, pairs: Sequence[tuple[int, int]]) ->
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:
     """Fail if a new machine was bad, too, so that a bad host stays (ProvisionError)."""
-    remaining = [
-        replaced.part for replaced in verdict.replaced if not replaced.new and not replaced.command
-    ]
+    remaining = [host.part for host in verdict.replaced if not host.new and not host.command]
     if remaining:
         raise ProvisionError(
             f"{len(remaining)} of {len(verdict.replaced)} new machines are bad, too: the bad "

@@ -77,7 +77,7 @@ def bench_command(name: str) -> click.Command:
 
     summary = (inspect.getdoc(inspect.getmodule(type(benchmark))) or "").partition("\n")[0]
     metrics = ", ".join(definition.metric for definition in benchmark.metrics)
-    provider, *shared = flags.SPEC.values()
+    provider, *spec_flags = flags.SPEC.values()
     return make_command(
         name,
         command,
@@ -89,7 +89,7 @@ def bench_command(name: str) -> click.Command:
                     flags.parameter("name", flags.ClusterName, benchmark.name),
                     provider,
                     flags.parameter("run_local", flags.RunLocal, False),
-                    *shared,
+                    *spec_flags,
                 )
             ),
             "options": flags.group(BenchOptions, FLAGS),
@@ -125,11 +125,11 @@ class BenchCommand(flags.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         fields = plugins.load(Benchmark, self.name or "").Params.__struct_fields__
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        listed = {*fields, *SHOWN, ALL}
+        basics = {*fields, *SHOWN, ALL}
         extras = (
             []
             if ctx.params.get(ALL)
-            else [p for p in options if p.expose_value and p.name not in listed]
+            else [p for p in options if p.expose_value and p.name not in basics]
         )
         with formatter.section("Options"):
             records = [p.get_help_record(ctx) for p in options if p not in extras]
@@ -222,14 +222,14 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
             means="With fewer, nothing shows how much machines differ, and how much jobs do.",
             remedy=f"Such as: --lottery 5 --launches {JOBS}",
         )
-    refused = {
+    conflicts = {
         "--keep": options.keep,
         "--detach": options.detach,
         "--ab": options.ab,
         "--order near": options.order != "given",
         "--fail-on, --junit and --github": options.gates.has_any,
     }
-    for flag, is_given in refused.items():
+    for flag, is_given in conflicts.items():
         if is_given:
             raise SpecError(f"--lottery and {flag} contradict each other.", remedy="Leave one out.")
     provider = plugins.find(Provider, spec.provider)

@@ -30,7 +30,7 @@ from cluster.cli.flags import (
     typed_values,
 )
 from cluster.cli.gates import GateFlags, Gates, judgement_cases, report_cases
-from cluster.cli.measurement import BenchOptions, Request, launched
+from cluster.cli.measurement import BenchOptions, Request, temporary_cluster
 from cluster.cli.progress import JobProgress
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core import decoders
@@ -120,9 +120,9 @@ def only_name(names: Sequence[str] | None) -> str | None:
     return names[0] if names else None
 
 
-def run_of(names: Names, root: Path, typed: PairLogFlags, metric: str, groups: str | None) -> Run:
+def run_of(names: Names, root: Path, logs: PairLogFlags, metric: str, groups: str | None) -> Run:
     """Find a run, or make one from logs of other tools (SpecError)."""
-    words = (*(typed.from_ or ()), *(names or ()))
+    words = (*(logs.from_ or ()), *(names or ()))
     if len(words) == 1 and _is_run(words[0]):
         return store.read(_find_run(root, words[0]))
     from cluster.orchestration.proximity import read_groups  # noqa: PLC0415 - slow: numpy
@@ -146,10 +146,10 @@ def run_of(names: Names, root: Path, typed: PairLogFlags, metric: str, groups: s
     )
     options = PairLogOptions(
         metric=LOG_METRICS[metric],
-        pattern=typed.pairs_pattern or "",
-        series=typed.series or "",
+        pattern=logs.pairs_pattern or "",
+        series=logs.series or "",
         grouping=grouping or None,
-        limit=None if typed.limit is None else parse_rate(typed.limit),
+        limit=None if logs.limit is None else parse_rate(logs.limit),
     )
     run = import_pairs(words, root, options)
     print_left_out(decoders.decode(run.record.params, ImportedPairsParams).left_out)
@@ -280,7 +280,7 @@ def command(
             run = _bench(cluster, bench, JobProgress(stderr=options.json))
             verdict = _show(run.fleet or _judge(run), as_json=options.json)
         else:
-            with cluster.bench_jobs.claimed():
+            with cluster.bench_jobs.claim_hosts():
                 run, verdict = _check(cluster, bench, survey, share)
     _exit_by_gates(gates, run, verdict)
 
@@ -304,7 +304,7 @@ def _cluster(
     if name is not None and provider is None:
         return nullcontext(attach(name))
     fields = {"name": name or NAME, "provider": provider or flags.DEFAULT_PROVIDER}
-    return launched(flags.spec(**{**machines, **fields}), bench)
+    return temporary_cluster(flags.spec(**{**machines, **fields}), bench)
 
 
 def _bench(cluster: Cluster, bench: Request, live: Listener) -> Run:
@@ -316,8 +316,8 @@ def _bench(cluster: Cluster, bench: Request, live: Listener) -> Run:
 
 def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
     """Report the verdict as `judge` does, and end with the exit status of the gates."""
-    judged = answer(judge((), run.record, fleet=verdict))
-    raise Exit(report_cases(gates, list(judgement_cases(run.name, judged))))
+    conclusion = answer(judge((), run.record, fleet=verdict))
+    raise Exit(report_cases(gates, list(judgement_cases(run.name, conclusion))))
 
 
 def _params(survey: Survey) -> dict[str, Any]:
@@ -353,16 +353,16 @@ def _share(survey: Survey) -> float | None:
 
 
 def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
-    typed: dict[str, object] = {
+    conflicts: dict[str, object] = {
         "--pairs": survey.pairs,
         "--groups": survey.grouping,
         "--confirm": survey.confirm or survey.replace or survey.cordon,
     }
     if survey.devices:
-        typed = {"--from": logs.from_, **typed, "--near": survey.near}
-        refuse_together("--devices", "measures the devices of each host", typed)
+        conflicts = {"--from": logs.from_, **conflicts, "--near": survey.near}
+        refuse_together("--devices", "measures the devices of each host", conflicts)
     if survey.near:
-        refuse_together("--near", "measures the latency of all pairs", typed)
+        refuse_together("--near", "measures the latency of all pairs", conflicts)
     if survey.near and gates.has_any:
         raise SpecError(
             "--near finds groups of hosts, and has no verdict for a gate.",
@@ -481,8 +481,8 @@ def show_verdict(verdict: FleetVerdict) -> None:
         for finding in verdict.findings
         if finding.confirm and not finding.confirmed
     ]
-    simulated = " (simulated: nothing was measured)" if verdict.simulated else ""
-    lines.append(f"Run folder: {relative_path(Path(verdict.run))}{simulated}")
+    suffix = " (simulated: nothing was measured)" if verdict.simulated else ""
+    lines.append(f"Run folder: {relative_path(Path(verdict.run))}{suffix}")
     if verdict.reference is not None and verdict.tolerance:
         unit = "B/s" if verdict.metric == "bandwidth" else "s"
         edge = 1 - verdict.tolerance
@@ -510,8 +510,8 @@ def _show_near(run: Run, *, as_json: bool) -> None:
     name = run.record.spec.name
     lines = list(placement.disagreements)
     lines += [f"These groups form {len(set(layer))} larger ones." for layer in placement.layers[1:]]
-    simulated = " (simulated: nothing was measured)" if placement.simulated else ""
-    lines.append(f"Run folder: {relative_path(Path(placement.run))}{simulated}")
+    suffix = " (simulated: nothing was measured)" if placement.simulated else ""
+    lines.append(f"Run folder: {relative_path(Path(placement.run))}{suffix}")
     if placement.untested:
         pairs = placement.pairs + placement.untested
         lines.append(f"{placement.untested} of {pairs} pairs have no latency.")
@@ -521,19 +521,19 @@ def _show_near(run: Run, *, as_json: bool) -> None:
     print_lines(*lines)
 
 
-def refuse_unfit(typed: GateOptions, values: Mapping[str, object], *, limit: str | None) -> None:
+def refuse_unfit(gate: GateOptions, values: Mapping[str, object], *, limit: str | None) -> None:
     """Refuse flags of a gate without one, and with what a gate does not do (SpecError)."""
     rate = None if values["--from"] else limit
-    flags = (("--within", typed.within), ("--busy", typed.busy or None), ("--limit", rate))
+    flags = (("--within", gate.within), ("--busy", gate.busy or None), ("--limit", rate))
     names = [flag for flag, value in flags if value is not None]
-    if not typed.gate:
+    if not gate.gate:
         if names:
             raise SpecError(
                 f"{names[0]} belongs to --gate.",
                 remedy="Type: cluster check NAME --gate. For the devices of each host: --devices",
             )
         return
-    refuse_together("--gate", BY_TIME, {**values, "--drift": typed.drift})
+    refuse_together("--gate", BY_TIME, {**values, "--drift": gate.drift})
     refuse_unused(UNUSED_BY_GATES, f"with --gate, which {BY_TIME}")
 
 
@@ -560,37 +560,37 @@ def show_drift(cluster: Cluster, options: BenchOptions) -> None:
         raise Exit(STATUS["UNDECIDED"])
 
 
-def pass_gate(cluster: Cluster, typed: GateOptions, bench: Request, limit: str | None) -> NoReturn:
+def pass_gate(cluster: Cluster, gate: GateOptions, bench: Request, limit: str | None) -> NoReturn:
     """Prove the hosts in the time, say what came of it, and end with its exit status."""
     # The seconds since this process began, which its user waits for, too: proc(5).
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
     start = time.monotonic() - max(0.0, uptime - int(ticks) / os.sysconf("SC_CLK_TCK"))
-    within = min(GATE_TIME if typed.within is None else parse_seconds(typed.within), LONGEST)
+    within = min(GATE_TIME if gate.within is None else parse_seconds(gate.within), LONGEST)
     params = {**bench.params, "limit": 0.0 if limit is None else parse_rate(limit)}
     listener = JobProgress(stderr=True)
     values = typed_values(("metric", "grouping", "limit", "busy"))
 
     def work() -> bytes:
-        gate = prove(
-            cluster, within, busy=typed.busy, runs=bench.options.runs, listener=listener,
-            params=params, start=start, typed=values,
+        result = prove(
+            cluster, within, busy=gate.busy, runs=bench.options.runs, listener=listener,
+            params=params, start=start, options=values,
         )  # fmt: skip
-        return msgspec.json.encode(gate)
+        return msgspec.json.encode(result)
 
     with suppress(OSError):  # only root may; it sleeps until then, and no other process delays it
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     content = answer_by(start + (1 + LATE) * within, work)
     if content is None:
-        gate = prove_nothing(cluster, within, start, params, values)
+        result = prove_nothing(cluster, within, start, params, values)
     else:
-        gate = decoders.decode(content, Gate)
+        result = decoders.decode(content, Gate)
     if bench.options.json:
-        print_json(gate)
+        print_json(result)
     else:
-        sys.stdout.write(f"{gate.answer}\n")
+        sys.stdout.write(f"{result.answer}\n")
     sys.stdout.flush()
-    os._exit(STATUS[gate.verdict])  # what is open belongs to the child, which closes it
+    os._exit(STATUS[result.verdict])  # what is open belongs to the child, which closes it
 
 
 @contextmanager

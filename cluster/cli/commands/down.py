@@ -53,12 +53,12 @@ def command(
     clusters = [attach(name) for name in selection if journal.exists(name)]
     if every and clusters and not yes:
         _confirm(clusters)
-    unrecorded = [name for name in selection if not journal.exists(name)]
-    targets: list[Cluster | str] = [*clusters, *unrecorded]
+    orphans = [name for name in selection if not journal.exists(name)]
+    targets: list[Cluster | str] = [*clusters, *orphans]
     downs: list[DownRow] = []
-    failed: list[ClusterError] = []
+    errors: list[ClusterError] = []
     for target in targets:
-        with collected(failed):
+        with collected(errors):
             row, lines = _take_down(target, region or ())
             downs.append(row)
             _print_unless(json, lines)
@@ -66,7 +66,7 @@ def command(
         _print_unless(json, no_clusters(region or ()))
     if json:
         print_json(downs)
-    raise_all(failed, "clusters could not be taken down")
+    raise_all(errors, "clusters could not be taken down")
 
 
 def _confirm(clusters: Sequence[Cluster]) -> None:
@@ -83,9 +83,9 @@ def _print_unless(quiet: bool, lines: Sequence[str]) -> None:  # noqa: FBT001
 def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, list[str]]:
     """Take down a cluster of this machine, or one that no journal here knows, by its name."""
     if isinstance(target, str):
-        searched = "; ".join(take_down(check_name(target), regions))
-        line = f"{target} is down; 0 left (looked for {searched})."
-        return DownRow(name=target, searched=searched), [line]
+        scopes = "; ".join(take_down(check_name(target), regions))
+        line = f"{target} is down; 0 left (looked for {scopes})."
+        return DownRow(name=target, searched=scopes), [line]
     target.down()
     on_hosts = target.leftovers.items()
     ends = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.ended)
@@ -112,5 +112,5 @@ def _down_line(cluster: Cluster, running: int) -> str:
     if not cluster.leftovers:
         return f"{cluster.name} is down; 0 left."
     remains = f"{running} process(es) left: end those that are not yours" if running else "0 left"
-    searched = f"our folder, and processes with {MARK}, on {len(cluster.leftovers)} host(s)"
-    return f"{cluster.name} is down; {remains} (looked for {searched})."
+    scope = f"our folder, and processes with {MARK}, on {len(cluster.leftovers)} host(s)"
+    return f"{cluster.name} is down; {remains} (looked for {scope})."

@@ -61,11 +61,11 @@ def command(
         home = "" if name == NAME else name
         root_ = store.root(root)
         copy = import_run(store.find(root_, files[0]), root_, home)
-        imported = Imported(folder=copy, readings=())
+        outcome = Imported(folder=copy, readings=())
     else:
         expected = parse_expected(expect) if expect else None
         with progress(files):
-            imported = import_logs(
+            outcome = import_logs(
                 files,
                 store.root(root),
                 name=name,
@@ -73,7 +73,7 @@ def command(
                 condition=Condition(name=condition, description=describe, expected=expected),
                 stdin=sys.stdin.buffer,
             )
-    run = store.read(imported.folder)
+    run = store.read(outcome.folder)
     if json:
         print_json(
             ImportAnswer(
@@ -81,12 +81,12 @@ def command(
                 status=run.status,
                 reason=run.record.reason,
                 notes=tuple(map(note_words, run.record.notes)),
-                readings=tuple(map(_without_values, imported.readings)),
+                readings=tuple(map(_without_values, outcome.readings)),
                 summaries=run.summary(),
             )
         )
     else:
-        for result in imported.results:
+        for result in outcome.results:
             count = sum(len(m.values) for m in result.measurements)
             content = f"{count} value(s)" if count or result.detail is None else "no values"
             print_lines(f"line {result.first}: {result.format}: {result.title}: {content}")

@@ -108,8 +108,8 @@ def command(  # noqa: PLR0913 - a parameter is a flag
     # Logs, and not the name of a run.
     if not any(n == STDIN or (is_there(n) and not is_shared(Path(n))) for n in names):
         runs = [store.read(f) for f in _folders(names, root, lone)]
-        shared = Path(names[0])
-        place = shared if is_shared(shared) else runs[-1].folder
+        path = Path(names[0])
+        place = path if is_shared(path) else runs[-1].folder
         raise Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
     if operation and operation not in FACTORS:
         raise SpecError(
@@ -170,32 +170,32 @@ def _show(
     """Show the judgement of a run, or of several launches together; give the exit status."""
     run = runs[-1]
     summaries, signs, judgement = judge_launches(runs, board)
-    judged = answer(judgement)
+    conclusion = answer(judgement)
     if as_json:
         show.print_json(
             JudgeAnswer(
-                verdict=judged.word,
-                answer=judged.line,
+                verdict=conclusion.word,
+                answer=conclusion.line,
                 run=str(run.folder) if place else "",
                 status=run.status,
                 reason=run.record.reason,
                 hardware=board or run.record.hardware,
-                verdicts=judged.verdicts,
+                verdicts=conclusion.verdicts,
                 findings=tuple(map(finding_words, signs)),
                 notes=show.notes_of(run, summaries),
                 summaries=summary_answers(summaries),
                 launches=tuple(str(launch.folder) for launch in runs) if place else (),
                 hang=newest_hang(run.folder)[1] if place else None,
-                not_judged=judged.not_judged,
-                next_command=judged.next_command,
+                not_judged=conclusion.not_judged,
+                next_command=conclusion.next_command,
             )
         )
     else:
         launches = f"{len(runs)} launches" if len(runs) > 1 else ""
-        lines = [*_lines(run, judged, launches)]
-        if judged.not_judged:
+        lines = [*_lines(run, conclusion, launches)]
+        if conclusion.not_judged:
             small = "too small a message to fill the link or memory"
-            lines.append(f"Not judged: {judged.not_judged}: {small}.")
+            lines.append(f"Not judged: {conclusion.not_judged}: {small}.")
         lines += finding_lines(signs)
         lines += show.hang_lines(run) if place else []
         lines += [f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings)]
@@ -210,8 +210,8 @@ def _show(
         else:
             lines.append(f"Shared run: {place}; all values: cluster show {place}")
         show.print_lines(*lines)
-        show.print_judgement(judged)
-    return report_cases(gates, list(judgement_cases(run.name, judged)))
+        show.print_judgement(conclusion)
+    return report_cases(gates, list(judgement_cases(run.name, conclusion)))
 
 
 def find_hardware(text: str) -> Hardware:
@@ -221,24 +221,24 @@ def find_hardware(text: str) -> Hardware:
     return hardware.in_toml(read_file(text), text)
 
 
-def _lines(run: Run, judged: Answer, launches: str) -> Iterator[str]:
+def _lines(run: Run, conclusion: Answer, launches: str) -> Iterator[str]:
     """Return the verdict first, then a few lines for each series, the worst first."""
-    verdicts = judged.verdicts
-    yield judged.headline
+    verdicts = conclusion.verdicts
+    yield conclusion.headline
     for finding in run.fleet.findings if run.fleet else ():
         label = " ".join(filter(None, (finding.kind, finding.part, finding.direction)))
         yield f"  {label}: {finding.evidence}"
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
         yield from detail_lines(result)
-    ranked = sorted(
+    ranking = sorted(
         (v for v in verdicts if v.median), key=lambda verdict: ORDER.index(verdict.word)
     )
     several = len({verdict.benchmark for verdict in verdicts}) > 1
-    for verdict in ranked[:MOST]:
+    for verdict in ranking[:MOST]:
         yield from _series(verdict, launches, several=several)
-    if len(ranked) > MOST:
-        yield f"{len(ranked) - MOST} more series, none of them worse: --json lists all."
+    if len(ranking) > MOST:
+        yield f"{len(ranking) - MOST} more series, none of them worse: --json lists all."
 
 
 def detail_lines(result: Parsed) -> Iterator[str]:

@@ -80,7 +80,7 @@ def command(
         show_hosts(attach(name), as_json=json)
         return
     answers = [start(partial(_cluster_row, name)) for name in journal.names()]
-    live, searched = _live(region or ())  # both at once: a host, or a cloud, may not answer
+    live, scopes = _live(region or ())  # both at once: a host, or a cloud, may not answer
     # Add clusters that were launched from another machine, and machines that are off.
     by_name = {row.name: row for row in (answer.result() for answer in answers)}
     for kind, cluster in live:
@@ -101,7 +101,7 @@ def command(
         Column("cost", _cost, shown=costly),
         Column("ends in", _remaining, shown=costly),
     )
-    empty = "\n".join(("There are no clusters.", *map("Searched: {}.".format, searched)))
+    empty = "\n".join(("There are no clusters.", *map("Searched: {}.".format, scopes)))
     show_rows(rows, columns, empty=empty, as_json=json)
 
 
@@ -147,18 +147,18 @@ def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list
 
     answers = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
     clusters: list[tuple[str, RemoteCluster]] = []
-    searched: list[str] = []
+    scopes: list[str] = []
     deadline = time.monotonic() + LIVE_WITHIN
     for kind, answer in answers.items():
         try:
             live, place = answer.result(max(0.0, deadline - time.monotonic()))
             clusters += [(kind, cluster) for cluster in live]
-            searched += [place] if place else []
+            scopes += [place] if place else []
         except ClusterError as error:  # the known clusters are still listed
             sys.stderr.write(f"{kind} was not asked: {error}\n")
         except TimeoutError:
             sys.stderr.write(f"{kind} did not answer within {LIVE_WITHIN:g} s.\n")
-    return clusters, searched
+    return clusters, scopes
 
 
 def _cluster_row(name: str) -> ClusterRow:

@@ -87,14 +87,14 @@ def command(
 def _sweep(runs: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
 
-    reported = [run.as_reported(Path.cwd()) for run in runs]
+    reports = [run.as_reported(Path.cwd()) for run in runs]
     if options.bound is not None:
-        reported = [page.compare_with_network(run, options.bound) for run in reported]
-    for curve in pictures.sweep_curves(reported, options.metric):
+        reports = [page.compare_with_network(run, options.bound) for run in reports]
+    for curve in pictures.sweep_curves(reports, options.metric):
         best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
         for doubt in doubt_notes([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
-    return pictures.sweep_picture(reported, options.metric, options.form, given_bound=options.bound)
+    return pictures.sweep_picture(reports, options.metric, options.form, given_bound=options.bound)
 
 
 def _comparison(runs: Sequence[Run], options: PlotOptions) -> Picture:

@@ -49,19 +49,19 @@ def command(
     from cluster.reports.plots import why_no_plots  # noqa: PLC0415
 
     read_runs = read_all(store.root(root), names or [flags.LATEST], last)
-    reported = [run.as_reported(out.absolute().parent) for run in read_runs]
-    compared = comparisons(reported, factor)
+    reports = [run.as_reported(out.absolute().parent) for run in read_runs]
+    results = comparisons(reports, factor)
     if no_plots := why_no_plots():
         sys.stderr.write(f"The report has no plots. {no_plots}\n")
-    page = report_page(reported, compared, no_plots=no_plots)
+    page = report_page(reports, results, no_plots=no_plots)
     write(out, render_page(page).encode())
-    for judged in answers(reported):
-        print_judgement(judged)
+    for conclusion in answers(reports):
+        print_judgement(conclusion)
     if gates.has_any:
-        check_decidable(gates, compared)
-        pairs = ((run.name, run.judgement) for run in reported)
+        check_decidable(gates, results)
+        pairs = ((run.name, run.judgement) for run in reports)
         cases = [case for name, answer in pairs if answer for case in judgement_cases(name, answer)]
-        cases += [case for comparison in compared for case in comparison_cases(comparison)]
+        cases += [case for comparison in results for case in comparison_cases(comparison)]
         raise Exit(report_cases(gates, cases))
 
 

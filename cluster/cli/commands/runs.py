@@ -66,13 +66,13 @@ def command(
         print_json(rows)
         return
     older = max(0, len(rows) - (MOST_JUDGED if from_ is None else 0))
-    judged = {row.run: _judged(Path(row.run)) for row in rows[older:]}
+    verdicts = {row.run: _judge(Path(row.run)) for row in rows[older:]}
     columns: Columns[RunRow] = (
         # An object store has a run behind its cluster.
         Column("run", lambda row: ("" if from_ is None else f"{row.name}/") + Path(row.run).name),
         Column("age", lambda row: _age(row.at)),
-        Column("figure", lambda row: judged.get(row.run, ("", ""))[0]),
-        Column("verdict", lambda row: judged.get(row.run, ("", ""))[1]),
+        Column("figure", lambda row: verdicts.get(row.run, ("", ""))[0]),
+        Column("verdict", lambda row: verdicts.get(row.run, ("", ""))[1]),
         Column("of", _subject, folds=True),
         Column("why", lambda row: row.reason, spare=1),
     )
@@ -93,19 +93,19 @@ def _subject(row: RunRow) -> str:
     """Return what a run is of: the logs that were imported, or a benchmark and where it ran."""
     if row.logs:
         return row.logs[0] + (f" and {len(row.logs) - 1} more" if row.logs[1:] else "")
-    simulated = ", simulated" if row.simulated else ""
+    suffix = ", simulated" if row.simulated else ""
     names = dict.fromkeys((row.name, row.benchmark))
-    return f"{': '.join(names)}, {row.provider}{simulated}"
+    return f"{': '.join(names)}, {row.provider}{suffix}"
 
 
-def _judged(folder: Path) -> tuple[str, str]:
+def _judge(folder: Path) -> tuple[str, str]:
     """Return the figure that decides the verdict on a run, and the verdict; of a check, its own."""
     if fleet := store.verdict(folder):
         return "", fleet.verdict
-    judged = judge_launches([store.read(folder)]).judgement
-    figure = judged.figures[-1] if judged.figures else None
+    judgement = judge_launches([store.read(folder)]).judgement
+    figure = judgement.figures[-1] if judgement.figures else None
     words = f"{figure.metric} {format_value(figure.median, figure.unit)}" if figure else ""
-    return words, "no limit" if is_unlimited(judged) else judged.word.upper()
+    return words, "no limit" if is_unlimited(judgement) else judgement.word.upper()
 
 
 @contextmanager

@@ -32,5 +32,5 @@ def command(
     if len(launches) > 1 and report == "terminal":
         show_launches(launches, as_json=json)
     else:
-        shared = Path(run) if shared_file.is_shared(Path(run)) else None
-        show_run(launches[-1], as_json=json, report=report, wide=wide, shared=shared)
+        file = Path(run) if shared_file.is_shared(Path(run)) else None
+        show_run(launches[-1], as_json=json, report=report, wide=wide, file=file)

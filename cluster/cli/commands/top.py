@@ -75,12 +75,12 @@ def command(
                     text = usage_text(newest.values(), unproven, *screen.size)
                     live.update(Text(text), refresh=True)
 
-        failed = watch_usage(cluster, seconds, count or int(not is_live and not json), take)
+        errors = watch_usage(cluster, seconds, count or int(not is_live and not json), take)
     if not json and not is_live:
         sys.stdout.write(printable(usage_text(newest.values(), unproven)))
-    for error in failed.values():
+    for error in errors.values():
         sys.stderr.write(printable(f"{error}\n"))
-    raise Exit(int(bool(failed) and all(usage.reason for usage in newest.values())))
+    raise Exit(int(bool(errors) and all(usage.reason for usage in newest.values())))
 
 
 def usage_text(

@@ -42,8 +42,8 @@ def wait_for(job: Job) -> None:
         job.wait()
     except ClusterError as error:
         statuses = [task.end.exit_status for task in job.ended() if task.end]
-        failed = [status for status in statuses if status > 0]
-        if not failed:
+        failures = [status for status in statuses if status > 0]
+        if not failures:
             raise
         print_error(str(error))
-        raise Exit(failed[0]) from error
+        raise Exit(failures[0]) from error

@@ -308,8 +308,8 @@ def _report(root: Path, watch: Watch) -> int:
     alarms = [alarm for alarm in series if alarm.state == "alarm"]
     # return the series whose alarm was announced: once, though it lasts for a few runs
     events = watches.events(root, watch.name)
-    measured = [index for index, event in enumerate(events) if event.outcome == "measured"]
-    start = measured[-ALARMED] if len(measured) >= ALARMED else 0
+    indices = [index for index, event in enumerate(events) if event.outcome == "measured"]
+    start = indices[-ALARMED] if len(indices) >= ALARMED else 0
     known_alarms = {event.series for event in events[start:] if event.outcome == "told"}
     for alarm in alarms:
         series_name = f"{alarm.metric} {format_point(alarm.params)} {alarm.definition}"
@@ -378,11 +378,11 @@ def change_text(series: WatchedSeries, change: WatchedChange) -> str:
 
 def factor_texts(change: WatchedChange) -> list[str]:
     """Describe the first few factors that changed with a series, those of the system first."""
-    ordered = sorted(
+    factors = sorted(
         change.factors, key=lambda f: not any(word in f.name.lower() for word in FIRST)
     )
-    texts = [f"{f.name}: {f.base} -> {f.other}" for f in ordered[:MOST_FACTORS]]
-    more = len(ordered) - len(texts)
+    texts = [f"{f.name}: {f.base} -> {f.other}" for f in factors[:MOST_FACTORS]]
+    more = len(factors) - len(texts)
     return [*texts, *([f"{more} more"] if more else [])]
 
 

@@ -72,7 +72,7 @@ class LentHosts(Value, frozen=True, kw_only=True):
     slots: dict[str, int]
 
 
-def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
+def check_request(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
     """Refuse what no batch job could run (SpecError)."""
     benchmark, params = check_bench(
         request.spec, request.benchmark, request.params, request.timeout
@@ -86,9 +86,9 @@ def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
 
 def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> Path:
     """Make the run folder of a batch job, and one for its ranks and script (ClusterError)."""
-    benchmark, params = checked(request)
-    lent = find_lent_hosts(variables, partial(output_of, "scontrol", "show", "hostnames"))
-    if lent is None:
+    benchmark, params = check_request(request)
+    allocation = find_lent_hosts(variables, partial(output_of, "scontrol", "show", "hostnames"))
+    if allocation is None:
         raise SpecError(
             "This process is in no job of a batch system.",
             means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
@@ -97,9 +97,9 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
     name, _, variant = request.starter.partition(":")
     root = store.root()
     starter = plugins.load(Starter, name)
-    machines = _machines(request, lent, starter, root / JOBS)
+    machines = _machines(request, allocation, starter, root / JOBS)
     store.make_root(root)
-    facts = _reports(machines, starter, lent.system, root / JOBS)
+    facts = _reports(machines, starter, allocation.system, root / JOBS)
     if not starter.places_ranks:
         machines = tuple(
             msgspec.structs.replace(machine, id=fact.host, address=fact.host)
@@ -113,7 +113,7 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
         facts=facts,
         starter=name if benchmark.starter == ANY_MPI else benchmark.starter,
         pmi=find_pmi(variant, benchmark, facts[0], LocalShell()) if name == SRUN else "",
-        system=lent.system,
+        system=allocation.system,
     )
     job = JobRequest(
         benchmark=benchmark,
@@ -148,10 +148,10 @@ def end(folder: Path) -> Run:
 
 
 def _machines(
-    request: BatchRequest, lent: LentHosts, starter: Starter, folder: Path
+    request: BatchRequest, allocation: LentHosts, starter: Starter, folder: Path
 ) -> tuple[Machine, ...]:
     any_names = [f"host{number}" for number in range(request.hosts)]  # until they report
-    names = _names(request, lent) if starter.places_ranks else any_names
+    names = _names(request, allocation) if starter.places_ranks else any_names
     return tuple(
         Machine(
             name=machine_name(request.name, number),
@@ -160,15 +160,15 @@ def _machines(
             shell="batch" if number else "local",
             folder=str(folder),
             bin=str(Path(sys.executable).parent),
-            job=lent.job or lent.system,
+            job=allocation.job or allocation.system,
         )
         for number, name in enumerate(names)
     )
 
 
-def _names(request: BatchRequest, lent: LentHosts) -> list[str]:
-    names = list(lent.slots)[: request.hosts]
-    job = f"The {lent.system} job {lent.job}".rstrip()
+def _names(request: BatchRequest, allocation: LentHosts) -> list[str]:
+    names = list(allocation.slots)[: request.hosts]
+    job = f"The {allocation.system} job {allocation.job}".rstrip()
     if len(names) < request.hosts:
         raise SpecError(
             f"{job} has {len(names)} host(s), and the script wants {request.hosts}.",
@@ -176,10 +176,10 @@ def _names(request: BatchRequest, lent: LentHosts) -> list[str]:
             remedy=f"Ask the batch system for {request.hosts} hosts, or print the script with "
             f"--hosts {len(names)}",
         )
-    short = [name for name in names if 0 < lent.slots[name] < request.ranks_per_host]
+    short = [name for name in names if 0 < allocation.slots[name] < request.ranks_per_host]
     if short:
         raise SpecError(
-            f"{job} has {lent.slots[short[0]]} slot(s) on {short[0]}, and the script starts "
+            f"{job} has {allocation.slots[short[0]]} slot(s) on {short[0]}, and the script starts "
             f"{request.ranks_per_host} ranks there.",
             means="Nothing was measured.",
             remedy=f"Ask the batch system for {request.ranks_per_host} slots on each host.",

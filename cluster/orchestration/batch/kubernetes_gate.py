@@ -101,8 +101,8 @@ def gated_job(text: str, gate: KubernetesGate, python: str) -> str:
     common = {"apiVersion": "v1", "metadata": meta | {"name": name}}
     service = [common | {"kind": "Service", "spec": names}] if subdomain == name else []
     secret = common | {"kind": "Secret", "stringData": {tcp.KEY: secrets.token_hex()}}
-    listed = {"apiVersion": "v1", "kind": "List", "items": [*service, secret, job]}
-    return decoders.encode_indented(listed).decode()
+    manifest = {"apiVersion": "v1", "kind": "List", "items": [*service, secret, job]}
+    return decoders.encode_indented(manifest).decode()
 
 
 def _indexed_job(text: str) -> Any:  # noqa: ANN401 - most of it is not ours

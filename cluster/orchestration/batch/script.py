@@ -59,15 +59,15 @@ def shell_script(
         *(f"{prefix} {flag}{value}" for flag, value in pairs if value),
         *(f"{prefix} {line.removeprefix(prefix).lstrip()}" for line in options.extra),
     ]
-    return "\n".join(["#!/bin/bash", *lines, _filled("body.sh", request, paths)])
+    return "\n".join(["#!/bin/bash", *lines, _fill("body.sh", request, paths)])
 
 
 def gate_script(gate: Value, paths: Mapping[str, str]) -> str:
     """Write the script for gates of Slurm; `paths` are those of `shell_script`."""
-    return _filled("slurm_gate.sh", gate, paths)
+    return _fill("slurm_gate.sh", gate, paths)
 
 
-def _filled(template: str, request: Value, paths: Mapping[str, str]) -> str:
+def _fill(template: str, request: Value, paths: Mapping[str, str]) -> str:
     return (
         (TEMPLATES / template)
         .read_text()

@@ -62,15 +62,15 @@ class _Job(Value, frozen=True, kw_only=True):
         jobs = ("squeue", "--noheader", f"--nodelist={','.join(self.names)}", "--format=%A %N")
         words = [line.split() for line in SlurmClient().run(jobs).stdout.splitlines()]
         nodes = ",".join(w[1] for w in words if w[1:] and w[0] != self.number)
-        shared = set(SlurmClient().names_in(nodes)) if nodes else set()
-        is_bad, reasons = self._prove([name for name in self.names if name not in shared])
+        shared_nodes = set(SlurmClient().names_in(nodes)) if nodes else set()
+        is_bad, reasons = self._prove([name for name in self.names if name not in shared_nodes])
         if not is_bad:
             return 0
         is_drained = False
-        with self._logged("not_drained", ", ".join(reasons)):
+        with self._log_refusal("not_drained", ", ".join(reasons)):
             is_drained = self._drain(reasons)
         if not is_drained:  # on the same nodes, it would fail again and again
-            with self._logged("not_held"):  # Slurm holds no job of srun or salloc: it ends
+            with self._log_refusal("not_held"):  # Slurm holds no job of srun or salloc: it ends
                 SlurmClient().run(("scontrol", "requeuehold", self.number))
                 self.log("held", self.number)
         return KEEP_OFF
@@ -96,7 +96,7 @@ class _Job(Value, frozen=True, kw_only=True):
         print(f"{head}: {event_words(event, *values)}", flush=True)  # noqa: T201
 
     @contextmanager
-    def _logged(self, event: str, *values: str) -> Iterator[None]:
+    def _log_refusal(self, event: str, *values: str) -> Iterator[None]:
         """Log why Slurm refuses what is done in this block, and go on after it."""
         try:
             yield
@@ -146,15 +146,15 @@ class _Job(Value, frozen=True, kw_only=True):
         if not reasons or not self.gate.drain:
             return False
         nodes, share = nodes_by_name(), self.gate.figures()[2]
-        drained = {name for name, node in nodes.items() if mark_of(node)[1:] == ("bad",)}
+        drained_nodes = {name for name, node in nodes.items() if mark_of(node)[1:] == ("bad",)}
         # a reason without our mark is somebody else's
         free = [n for n in reasons if not nodes[n].reason or mark_of(nodes[n])]
-        if free and len(drained.union(free)) > max(1, int(share * len(nodes))):
-            self.log("too_many", len(drained), len(nodes), ", ".join(free))
+        if free and len(drained_nodes.union(free)) > max(1, int(share * len(nodes))):
+            self.log("too_many", len(drained_nodes), len(nodes), ", ".join(free))
             return False
         new = []
         for name in free:
-            with self._logged("not_drained", name):
+            with self._log_refusal("not_drained", name):
                 drain([name], (self.number, "bad"), reasons[name])
                 new.append(name)
         if new:

@@ -122,9 +122,9 @@ def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
         output = Output(
             stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
         )
-        parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
+        values = plugins.load(Benchmark, job.record.benchmark).parse(output)
         keys = {m.key for m in store.read(folder).measurements}
-        store.append(folder, [m for m in parsed if m.key not in keys])
+        store.append(folder, [m for m in values if m.key not in keys])
     except ParseError as error:
         result = _failed_with(result, error.what)
     reason = raw_text(folder, REASON).partition(ADVICE)[0]
@@ -176,17 +176,17 @@ def raise_unless_done(run: Run) -> Run:
 def _keep_measured(folder: Path) -> None:
     """Keep the definitions that were used, with their rates, and the GPUs that were examined."""
     run = store.read(folder)
-    recorded = run.record.definitions
+    by_id = run.record.definitions
     used = {m.definition for m in run.measurements}
-    measured = {recorded[definition_id].metric for definition_id in used & set(recorded)}
+    metrics = {by_id[definition_id].metric for definition_id in used & set(by_id)}
 
     def stays(definition: Definition) -> bool:
         key_ = definition.rate_of or definition.id
-        return key_ in used or key_ not in recorded or recorded[key_].metric not in measured
+        return key_ in used or key_ not in by_id or by_id[key_].metric not in metrics
 
-    definitions = {key: definition for key, definition in recorded.items() if stays(definition)}
+    definitions = {key: definition for key, definition in by_id.items() if stays(definition)}
     hardware = run.record.hardware or of_measured(run.measurements)
-    if definitions != recorded or hardware != run.record.hardware:
+    if definitions != by_id or hardware != run.record.hardware:
         record = msgspec.structs.replace(run.record, definitions=definitions, hardware=hardware)
         store.write(folder, record)
 

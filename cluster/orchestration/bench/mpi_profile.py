@@ -36,7 +36,7 @@ class Toolchain(Value, frozen=True, kw_only=True):
         return f"in the image {self.image}" if self.image else "there"
 
 
-def profiled(
+def prepare(
     environment: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> dict[str, str]:
     """Prepare a profiler on the hosts; return the variables of the ranks (SpecError)."""

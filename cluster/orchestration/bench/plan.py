@@ -178,7 +178,7 @@ def check_on_hosts(
         return hosts, request
     from cluster.orchestration.bench import mpi_profile  # noqa: PLC0415 - few runs are profiled
 
-    variables = mpi_profile.profiled(condition.variables, options.profile, hosts, shells)
+    variables = mpi_profile.prepare(condition.variables, options.profile, hosts, shells)
     condition = msgspec.structs.replace(condition, variables=variables)
     options = msgspec.structs.replace(options, condition=condition)
     return hosts, msgspec.structs.replace(request, options=options)
@@ -310,12 +310,12 @@ def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:
 def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
     """Return the file that names the other hosts to the first one, if the starter needs it."""
     layout, (first, *rest) = hosts.layout, hosts.machines
-    lent = bool(first.job)  # by Slurm; there may be no SSH between them
-    if not (layout.ssh_config or lent) or not starter.needs_every_host:
+    is_lent = bool(first.job)  # by Slurm; there may be no SSH between them
+    if not (layout.ssh_config or is_lent) or not starter.needs_every_host:
         return {}
     peers = tuple(Peer(name=m.name, address=m.address) for m in rest)
-    listed = PeerList(peers=peers, ssh_config=layout.ssh_config, probed=lent)
-    return {PEERS_FILE: msgspec.json.encode(listed).decode()}
+    peer_list = PeerList(peers=peers, ssh_config=layout.ssh_config, probed=is_lent)
+    return {PEERS_FILE: msgspec.json.encode(peer_list).decode()}
 
 
 def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, str]:
@@ -344,18 +344,18 @@ def check_mca_parameters(
 ) -> None:
     """Refuse MCA parameters that the Open MPI of a host lacks and would ignore (SpecError)."""
     names = [name.removeprefix(MCA) for name in variables if name.startswith(MCA)]
-    checked = [name for name in names if not name.startswith(OPTIONAL)]
-    if not checked:
+    settings = [name for name in names if not name.startswith(OPTIONAL)]
+    if not settings:
         return
     program = posixpath.join(home, machine.bin, "ompi_info")
     result = shell.run(["sh", "-c", LIST, "sh", program], timeout=PATIENCE)
     parameters = result.stdout.split()
     if parameters:  # an MPI other than Open MPI has no ompi_info
-        _refuse_unknown(checked, parameters)
+        _refuse_unknown(settings, parameters)
 
 
-def _refuse_unknown(checked: Iterable[str], parameters: list[str]) -> None:
-    for name in checked:
+def _refuse_unknown(settings: Iterable[str], parameters: list[str]) -> None:
+    for name in settings:
         if name in parameters:
             continue
         guesses = get_close_matches(name, parameters, SHOWN, ALIKE)
@@ -371,15 +371,15 @@ SRUN = "srun"  # the starter, and the shell of hosts that have no SSH
 LIMIT = 20.0  # seconds for a program to answer
 
 
-def check_starter(requested: str, benchmark: Benchmark[Any]) -> None:
+def check_starter(choice: str, benchmark: Benchmark[Any]) -> None:
     """Refuse a starter that cannot start the ranks of a benchmark (SpecError)."""
-    name, colon, variant = requested.partition(":")
+    name, colon, variant = choice.partition(":")
     if not name and not colon:
         return
     starter = plugins.find(Starter, name)
     if colon and (name != SRUN or not variant.replace("_", "").isalnum()):
         raise SpecError(
-            f"--starter {requested} is not known: only srun takes a PMI.",
+            f"--starter {choice} is not known: only srun takes a PMI.",
             remedy="Such as: --starter srun:pmix",
         )
     if benchmark.starter not in (name, ANY_MPI):
@@ -396,10 +396,10 @@ def check_starter(requested: str, benchmark: Benchmark[Any]) -> None:
 
 
 def with_starter(
-    hosts: ReadyHosts, requested: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
+    hosts: ReadyHosts, choice: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
 ) -> ReadyHosts:
     """Choose the starter, and ask the first host whether it can start ranks (SpecError)."""
-    name, _, variant = requested.partition(":")
+    name, _, variant = choice.partition(":")
     first = hosts.machines[0]
     without_ssh = first.shell == SRUN and len(distinct(hosts.machines)) > 1
     fitting = SRUN if without_ssh and benchmark.starter == ANY_MPI else benchmark.starter
@@ -436,8 +436,8 @@ def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell
     # ask which PMIs this Slurm offers
     words = ["timeout", f"{LIMIT:g}", "srun", "--mpi=list"]
     result = shell.run(words, timeout=2 * LIMIT)
-    offered = mpi.read_list(f"{result.stdout}\n{result.stderr}")
-    if result.status or not offered:
+    pmis = mpi.read_list(f"{result.stdout}\n{result.stderr}")
+    if result.status or not pmis:
         answer = (result.stderr.strip() or result.stdout.strip() or "nothing").splitlines()[-1]
         is_late = result.status == TIMED_OUT
         problem = f"did not answer within {LIMIT:g} s" if is_late else f"says: {answer}"
@@ -447,11 +447,11 @@ def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell
             remedy="Look there: srun --mpi=list; sinfo\nOr choose: --starter mpirun",
         )
     if variant:
-        if variant not in offered:
+        if variant not in pmis:
             raise SpecError(
                 f"This Slurm has no PMI {variant!r}.",
                 means="Nothing was started.",
-                remedy=f"There are: {', '.join(offered)}",
+                remedy=f"There are: {', '.join(pmis)}",
             )
         return variant
-    return mpi.choose_pmi(first.mpi or "", offered) if benchmark.needs_mpi else mpi.NONE
+    return mpi.choose_pmi(first.mpi or "", pmis) if benchmark.needs_mpi else mpi.NONE

@@ -93,7 +93,7 @@ def _readable(top: Path) -> Iterator[None]:
 
 
 @contextmanager
-def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
+def temporary_copy(folder: WorkingFolder | None) -> Iterator[Path | None]:
     """Copy a working folder, with files in place of links to them, while a block runs.
 
     The temporary folder has the copy and a list of its files and their SHA-256, which later shows

@@ -54,7 +54,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
         return len(distinct(self.machines)) > 1
 
     @property
-    def examined(self) -> tuple[Machine, ...]:
+    def responders(self) -> tuple[Machine, ...]:
         """The machines of which there are facts."""
         return tuple(machine for machine in self.machines if machine.name not in self.silent)
 
@@ -77,7 +77,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
             cores=min((fact.usable_cores for fact in self.facts), default=1),
             sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
-            networks=find_common_network(self.examined, self.facts).networks if several else (),
+            networks=find_common_network(self.responders, self.facts).networks if several else (),
             ssh_config=ssh_mesh.config_file(folder) if is_mesh else "",
             allocation=Allocation(job=job, names=names, system=self.system, pmi=self.pmi)
             if job
@@ -244,9 +244,9 @@ def with_common_addresses(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...], silent: Collection[str] = ()
 ) -> tuple[Machine, ...]:
     """Return machines with addresses of the network that they share (SpecError)."""
-    examined = tuple(machine for machine in machines if machine.name not in silent)
-    network = find_common_network(examined, facts)
-    address = {m.name: a for m, a in zip(examined, network.addresses, strict=True)}
+    responders = tuple(machine for machine in machines if machine.name not in silent)
+    network = find_common_network(responders, facts)
+    address = {m.name: a for m, a in zip(responders, network.addresses, strict=True)}
     return tuple(
         msgspec.structs.replace(m, address=address.get(m.name, m.address)) for m in machines
     )
@@ -275,7 +275,7 @@ def connect(
             variables=hosts.variables,
             tried_first=listed_before(machine.address, fact),
         )
-        for machine, fact in zip(hosts.examined, hosts.facts, strict=True)
+        for machine, fact in zip(hosts.responders, hosts.facts, strict=True)
         if machine.name in shells
     }
     needs_all = needs_every_host(benchmark)

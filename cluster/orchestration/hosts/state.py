@@ -98,7 +98,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             case journal.Replacing():
                 return replace(self, machines_to_keep=entry.kept, facts_by_id=self._known_facts)
             case journal.Replaced():
-                return self._replaced(entry.at)
+                return self._after_replacement(entry.at)
         return self._after_order(entry)
 
     def _after_order(self, entry: Entry) -> ClusterState:
@@ -107,7 +107,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             case journal.Requested(kind=journal.INSTANCES):
                 return replace(self, create_calls={entry.token: entry.at, **self.create_calls})
             case journal.Answered() if entry.token in self.create_calls:
-                return self._answered(len(entry.ids), self.create_calls[entry.token])
+                return self._after_answer(len(entry.ids), self.create_calls[entry.token])
             case journal.Owned():
                 return replace(self, owned=entry)
             case journal.Switched():
@@ -116,7 +116,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
                 return replace(self, proven=entry, is_proven=True)
         return self
 
-    def _answered(self, count: int, timestamp: float) -> ClusterState:
+    def _after_answer(self, count: int, timestamp: float) -> ClusterState:
         """Note how many machines were created, of a call that was sent at a time."""
         if self.machines_to_keep:
             return replace(self, extra_machines=count, extra_since=timestamp)
@@ -126,7 +126,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         total = min(self.spec.hosts, before + count)
         return replace(self, obtained=total, power=self.power or (timestamp,))
 
-    def _replaced(self, timestamp: float) -> ClusterState:
+    def _after_replacement(self, timestamp: float) -> ClusterState:
         """Take the machines that were kept, and what is known about each."""
         facts_of, ids = self._known_facts, {machine.id for machine in self.machines_to_keep}
         return replace(

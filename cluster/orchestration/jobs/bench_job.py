@@ -67,7 +67,7 @@ class BenchJob(Job):
 
     def states(self) -> dict[str, TaskState | ClusterError]:
         """Ask the first host for the state of the benchmark, which is that of each task."""
-        state = next(iter(self._ended.values()), None) or self._look()
+        state = next(iter(self._ends.values()), None) or self._look()
         states = {task.host: state for task in self.record.tasks}
         self._keep(states)
         return states

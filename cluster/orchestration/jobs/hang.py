@@ -55,14 +55,14 @@ def look_on(
     evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)
     answers = try_each(shells, ask)
-    failed = {name: reason for name, reason in answers.items() if isinstance(reason, ClusterError)}
+    errors = {name: reason for name, reason in answers.items() if isinstance(reason, ClusterError)}
     looks = {name: a if isinstance(a, list) else [HostReport()] for name, a in answers.items()}
     for name, reports in looks.items():
         for number, report in enumerate(reports):
             write_report(evidence / str(number + 1) / name, report)
-    write_report(evidence / "absent", _absent(looks, failed))
+    write_report(evidence / "absent", _absent(looks, errors))
     if not any(reports[-1].snapshots for reports in looks.values()):
-        raise SpecError("No rank of this job runs.", means="; ".join(map(str, failed.values())))
+        raise SpecError("No rank of this job runs.", means="; ".join(map(str, errors.values())))
     snapshots, _ = read_dumps([evidence])
     answer = diagnose(snapshots)
     write_answer(evidence, answer)
@@ -70,14 +70,14 @@ def look_on(
 
 
 def _absent(
-    looks: Mapping[str, Sequence[HostReport]], failed: Mapping[str, ClusterError]
+    looks: Mapping[str, Sequence[HostReport]], errors: Mapping[str, ClusterError]
 ) -> HostReport:
     """Return the ranks that no host has: ended, or on a host that does not answer.
 
     Ranks on a host that answers, but cannot say what they do, are unread, and not absent.
     """
-    silent = [name for name, error in failed.items() if isinstance(error, Unreachable)]
-    if len(silent) < len(failed):
+    silent = [name for name, error in errors.items() if isinstance(error, Unreachable)]
+    if len(silent) < len(errors):
         return HostReport()
     size = max((report.size for reports in looks.values() for report in reports), default=0)
     all_looks = list(looks.values())
@@ -102,7 +102,7 @@ def _hosts_of_ranks(size: int, by_host: Mapping[str, set[int]]) -> dict[int, str
     """Return the hosts of the ranks if these were assigned in blocks, or round-robin."""
     names = list(by_host)
     for share in (size // len(names), 1):
-        dealt = {rank: names[rank // share % len(names)] for rank in range(size) if share}
-        if dealt and all(dealt[rank] == name for name, ranks in by_host.items() for rank in ranks):
-            return dealt
+        hosts = {rank: names[rank // share % len(names)] for rank in range(size) if share}
+        if hosts and all(hosts[rank] == name for name, ranks in by_host.items() for rank in ranks):
+            return hosts
     return {}

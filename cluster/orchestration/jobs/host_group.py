@@ -145,7 +145,7 @@ class HostGroup(Sequence["Host"]):
         ends = self.try_run(command, cwd=cwd, env=env, timeout=timeout, on_line=on_line)
         if not check:
             return results(ends)
-        return results({name: _checked(name, command, end) for name, end in ends.items()})
+        return results({name: _check_status(name, command, end) for name, end in ends.items()})
 
     def try_run(
         self,
@@ -312,14 +312,14 @@ class HostGroup(Sequence["Host"]):
         return results(self._try_each(do))
 
     def _try_each(self, do: Callable[[str, Shell], T]) -> dict[str, T | ClusterError]:
-        def explained(name: str, shell: Shell) -> T:
+        def attempt(name: str, shell: Shell) -> T:
             try:
                 return do(name, shell)
             except Unreachable as error:
                 self._remote.explain(error, name)
                 raise
 
-        return try_each(self.shells(), explained)
+        return try_each(self.shells(), attempt)
 
 
 class Host:
@@ -453,7 +453,7 @@ def check_seconds(**values: float | None) -> None:
             raise SpecError(f"{name} is {value:g}; it must be a number of seconds above 0.")
 
 
-def _checked(
+def _check_status(
     name: str, command: Command, end: Completed | ClusterError
 ) -> Completed | ClusterError:
     """Return how a command ended on a host, or the error of its failure."""
@@ -551,13 +551,13 @@ def run_once(
         words = command_words(
             machines[name], ["sh", "-c", RUN_SCRIPT, "sh", path], hosts.path(name, ""), {}
         )
-        completed = shell.run(words, on_line=hear)
-        if completed.status != 0:
+        end = shell.run(words, on_line=hear)
+        if end.status != 0:
             raise JobError(
-                f"The set-up of {name} ended with exit status {completed.status}.",
+                f"The set-up of {name} ended with exit status {end.status}.",
                 means="What it did there stays; the next set-up runs it again.",
                 stdout="\n".join(lines),
-                stderr=completed.stderr,
+                stderr=end.stderr,
                 host=name,
             )
         shell.write("", f"{path}.done")

@@ -72,7 +72,7 @@ class Job:
         self.record = record  # what was started, and where
         self._remote = remote
         self._restart = restart  # again, after the loss of hosts
-        self._ended: dict[int, TaskState] = {}
+        self._ends: dict[int, TaskState] = {}
         self._next_look = 0.0  # for a hang, by the monotonic clock
 
     def __repr__(self) -> str:
@@ -99,13 +99,13 @@ class Job:
         Example: `job.states()["0.mpi.mine"]`
         """
         self._keep(self._kept_states())
-        tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ended}
+        tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ends}
         answers = try_each(
             {name: self._shell(name) for name in tasks},
             lambda name, shell: self._host_tasks(name, shell).states([tasks[name]])[0],
         )
         self._keep(answers)
-        return {t.host: self._ended.get(t.rank) or answers[t.host] for t in self.record.tasks}
+        return {t.host: self._ends.get(t.rank) or answers[t.host] for t in self.record.tasks}
 
     def _kept_states(self) -> dict[str, TaskState]:
         """Return the states of the tasks whose output is here, by the names of their hosts."""
@@ -116,14 +116,14 @@ class Job:
 
     def ended(self) -> tuple[TaskState, ...]:
         """Return the states of tasks that are known to have ended, by rank: `job.ended()`."""
-        return tuple(self._ended[rank] for rank in sorted(self._ended))
+        return tuple(self._ends[rank] for rank in sorted(self._ends))
 
     def _keep(self, answers: Mapping[str, TaskState | ClusterError]) -> None:
         """Remember the states that will not change any more."""
         for task in self.record.tasks:
             state = answers.get(task.host)
             if isinstance(state, TaskState) and state.end is not None:
-                self._ended[task.rank] = state
+                self._ends[task.rank] = state
 
     @property
     def state(self) -> State:
@@ -155,7 +155,7 @@ class Job:
             if self._begin_again(states, unreachable=time.monotonic() > last_answer + GIVE_UP):
                 last_answer = time.monotonic()
                 continue
-            if len(self._ended) == len(self.record.tasks):
+            if len(self._ends) == len(self.record.tasks):
                 break
             self._end_if_hung(states)
             if silent and time.monotonic() > last_answer + GIVE_UP:
@@ -179,12 +179,12 @@ class Job:
         if not losses or len(self.record.attempts) >= self.record.restarts:
             return False
         self.record = self._restart(self, losses)
-        self._ended = {}
+        self._ends = {}
         return True
 
     def _failure(self, task: Task) -> JobError | None:
         """Return the error of a task that has ended, with its last lines, unless it is done."""
-        state = self._ended[task.rank]
+        state = self._ends[task.rank]
         if state.end is None or state.state == "done":
             return None
         lines = list(self._kept_lines(task, 0))[-TAIL:]
@@ -247,7 +247,7 @@ class Job:
 
     def _watch_for_hang(self) -> None:
         """Watch until all tasks have ended, beside the process that reads their lines."""
-        while len(self._ended) < len(self.record.tasks):
+        while len(self._ends) < len(self.record.tasks):
             with suppress(ClusterError):
                 self._end_if_hung(self.states())
             time.sleep(AGAIN)
@@ -269,8 +269,8 @@ class Job:
                     Path(part, OUTPUT).replace(self._output_file(task))
                 tasks.close(task)
 
-        ended_tasks = [task for task in self.record.tasks if task.rank in self._ended]
-        states = {task.host: self._ended[task.rank] for task in ended_tasks}
+        ended_tasks = [task for task in self.record.tasks if task.rank in self._ends]
+        states = {task.host: self._ends[task.rank] for task in ended_tasks}
         (folder / STATES).write_bytes(msgspec.json.encode(states))
         (folder / "job.json").write_bytes(msgspec.json.encode(self.record))
         self._on_hosts(download, ended_tasks)
@@ -296,15 +296,15 @@ class Job:
             start(partial(self._collect, task, arrivals.put, to_end=follow))
         if follow and self.record.spec.hang_after is not None:
             start(self._watch_for_hang)
-        failed = None
+        failure = None
         for _ in self.record.tasks:
             while isinstance(item := arrivals.get(), Line):
                 yield item
-            failed = failed or item
+            failure = failure or item
         if follow and self.record.restarts and self._begin_again(self.states(), unreachable=True):
             yield from self.lines()
-        elif failed:
-            raise failed
+        elif failure:
+            raise failure
 
     def _collect(
         self, task: Task, put: Callable[[Line | ClusterError | None], None], *, to_end: bool
@@ -315,7 +315,7 @@ class Job:
         def take(output: TaskOutput) -> None:
             nonlocal offset, last_output
             offset, last_output = output.end, time.monotonic()
-            for line in arrived(output, task):
+            for line in read_lines(output, task):
                 put(line)
 
         error: ClusterError | None = None
@@ -375,7 +375,7 @@ class Job:
         self._wait_for(lambda task: ["test", "-e", posixpath.join(task.cwd, path)], path, timeout)
 
     def _wait_for(
-        self, words: Callable[[Task], Sequence[str]], awaited: str, timeout: float
+        self, words: Callable[[Task], Sequence[str]], target: str, timeout: float
     ) -> None:
         deadline = time.monotonic() + timeout
 
@@ -386,11 +386,11 @@ class Job:
                 if state.end is not None:
                     self.fetch()
                     raise self._failure(task) or JobError(
-                        f"{self.name} ended before {awaited} was there."
+                        f"{self.name} ended before {target} was there."
                     )
                 if time.monotonic() > deadline:
                     raise Timeout(
-                        f"{task.host}: {awaited} is not there after {timeout:g} s.",
+                        f"{task.host}: {target} is not there after {timeout:g} s.",
                         remedy=f"Look: cluster logs {self._remote.name} {self.name}",
                         host=task.host,
                     )
@@ -422,11 +422,11 @@ class Job:
 
     def _kept_lines(self, task: Task, offset: int) -> Iterator[Line]:
         state = self._kept_states().get(task.host)
-        dropped = state.end.dropped if state and state.end else 0
-        if offset < dropped:
-            yield _note(task, outcome_words("older_output", dropped - offset))
+        base = state.end.dropped if state and state.end else 0
+        if offset < base:
+            yield _note(task, outcome_words("older_output", base - offset))
         with suppress(FileNotFoundError), self._output_file(task).open("rb") as file:
-            file.seek(max(0, offset - dropped))
+            file.seek(max(0, offset - base))
             for raw in file:
                 yield from parse(raw.decode(errors="replace"), task, 0.0)
 
@@ -442,7 +442,7 @@ def worst(states: Iterable[TaskState | ClusterError]) -> State:
     return next(state for state in ORDER if state in kinds)
 
 
-def arrived(output: TaskOutput, task: Task) -> Iterator[Line]:
+def read_lines(output: TaskOutput, task: Task) -> Iterator[Line]:
     """Read the lines of output as it arrives, with times of this machine's clock."""
     if output.dropped:
         yield _note(task, outcome_words("older_output", output.dropped))

@@ -123,18 +123,18 @@ class NamedJobs(Mapping[str, Job]):
             silent = [host for host, state in losses.items() if isinstance(state, ClusterError)]
             answering = [host for host in hosts.names if host not in silent]
             # Tasks go on until there are hosts for all: without, they are not stopped for nothing.
-            replaced = self._bring_back(silent) if silent else ()
+            replacements = self._bring_back(silent) if silent else ()
             job.stop_on(answering, outcome_words("lost_a_host"))
-            job.stop_on([h for h in silent if h not in replaced], outcome_words("host_lost"))
-            if replaced and answering and record.spec.cwd:
+            job.stop_on([h for h in silent if h not in replacements], outcome_words("host_lost"))
+            if replacements and answering and record.spec.cwd:
                 with tempfile.TemporaryDirectory() as staging:
                     self._hosts[answering[0]][0].get(record.spec.cwd, Path(staging, "cwd"))
-                    self._hosts[",".join(replaced)].put(Path(staging, "cwd"), record.spec.cwd)
+                    self._hosts[",".join(replacements)].put(Path(staging, "cwd"), record.spec.cwd)
             attempt = Attempt(
                 at=record.at,
                 folder=record.folder,
                 lost={host: _reason(state) for host, state in losses.items()},
-                replaced=replaced,
+                replaced=replacements,
             )
             with self._disk.lock():
                 new_record = structs.replace(record, attempts=(*record.attempts, attempt))
@@ -264,8 +264,8 @@ class NamedJobs(Mapping[str, Job]):
             self._end(running, outcome_words("ended_by", claims.this_process().words))
 
     def _running(self) -> list[Job]:
-        unfinished = [job for job in self.values() if not job.is_kept]
-        return [job for job in unfinished if job.runs_on()]
+        jobs = [job for job in self.values() if not job.is_kept]
+        return [job for job in jobs if job.runs_on()]
 
     def running(self) -> dict[str, tuple[str, ...]]:
         """Return the running jobs, by name, with the names of their hosts (ClusterError)."""

@@ -61,17 +61,17 @@ def prove(
     listener: Listener | None = None,
     params: Mapping[str, Any] | None = None,
     start: float | None = None,
-    typed: Mapping[str, str] = MappingProxyType({}),
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> Gate:
     """Test hosts for some seconds, and answer whether a job may start on them (SpecError).
 
     It answers in time, also if hosts do not; the time began at `start` of the monotonic clock, or
     now. `busy` leaves out hosts on which a job runs; without it, nothing is measured beside a job.
-    `params` are of the benchmark `pairs`; the next step repeats the flags in `typed`.
+    `params` are of the benchmark `pairs`; the next step repeats the flags in `options`.
     """
     within = min(parse_seconds(within), LONGEST)  # no timer takes more than some years
     attempt = _Attempt(cluster, within, start or time.monotonic(), runs, listener)
-    return _finished(attempt.answer(busy=busy, params=params or {}), attempt, typed)
+    return _finish(attempt.answer(busy=busy, params=params or {}), attempt, options)
 
 
 def prove_nothing(
@@ -79,11 +79,11 @@ def prove_nothing(
     within: float,
     start: float,
     params: Mapping[str, Any],
-    typed: Mapping[str, str] = MappingProxyType({}),
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> Gate:
     """Return the answer of a gate that has none in its time, such as while it ends its tests."""
     attempt = _Attempt(cluster, within, start, None, None)
-    return _finished(attempt.unproven("no_time", "", params), attempt, typed)
+    return _finish(attempt.unproven("no_time", "", params), attempt, options)
 
 
 def compare_hosts(cluster: Cluster) -> tuple[Drift, ...]:
@@ -133,7 +133,7 @@ class _Attempt(NamedTuple):
                 skip = tuple(n for n, machine in enumerate(machines) if machine.name in used)
                 _refuse_used(used, hosts if busy else 0)
                 if hosts >= FEWEST:
-                    return self._measured(skip, params)
+                    return self._measure(skip, params)
                 code = "too_few"
         except InUse as error:
             code, reason = "in_use", error.what
@@ -179,7 +179,7 @@ class _Attempt(NamedTuple):
             false_alarms=FALSE_ALARMS, simulated=machines[0].shell == SIMULATED,
         )  # fmt: skip
 
-    def _measured(self, skip: tuple[int, ...], params: Mapping[str, Any]) -> Gate:
+    def _measure(self, skip: tuple[int, ...], params: Mapping[str, Any]) -> Gate:
         """Test the pairs of hosts on which no job runs (ClusterError)."""
         cluster, hosts = self.cluster, len(self.cluster.machines)
         start_time = time.monotonic()
@@ -190,14 +190,14 @@ class _Attempt(NamedTuple):
         start = time.monotonic() - start_time  # to begin the tests takes about as long
         reserve = max(COLLECT, COLLECT_SHARE * self.within) + JUDGE * hosts + start
         seconds = max(1.0, self._remaining() - reserve)
-        tested = {**params, "groups": groups, "skip": skip, "confirm": True, "seconds": seconds}
+        arguments = {**params, "groups": groups, "skip": skip, "confirm": True, "seconds": seconds}
         run = cluster.bench(
             PAIRS,
             runs=self.runs,
             timeout=min(self.within + COLLECT, LONGEST),
             listener=self.listener,
             busy=bool(skip),
-            **tested,
+            **arguments,
         )
         return decide(run.fleet or judge_check(run), hosts, skip)
 
@@ -240,10 +240,10 @@ class _Attempt(NamedTuple):
             signal.signal(signal.SIGALRM, before)
 
 
-def _finished(gate: Gate, attempt: _Attempt, typed: Mapping[str, str]) -> Gate:
+def _finish(gate: Gate, attempt: _Attempt, options: Mapping[str, str]) -> Gate:
     name, took = attempt.cluster.name, round(time.monotonic() - attempt.began, 3)
-    timed = replace(gate, within=attempt.within, took=took)
-    return with_words(_with_step(replace(timed, needs=_needs(timed)), name, typed), name)
+    result = replace(gate, within=attempt.within, took=took)
+    return with_words(_with_step(replace(result, needs=_needs(result)), name, options), name)
 
 
 def _refuse_used(used: Mapping[str, str], hosts: int) -> None:
@@ -281,32 +281,32 @@ def _lacks_hosts(gate: Gate) -> bool:
     return gate.code == "not_ready" and (0 in dead or 0 < gate.hosts - len(dead) < FEWEST)
 
 
-def _with_step(gate: Gate, name: str, typed: Mapping[str, str]) -> Gate:
+def _with_step(gate: Gate, name: str, options: Mapping[str, str]) -> Gate:
     """Add what to type next, if anything helps."""
 
     def again(flags: Mapping[str, str]) -> tuple[str, ...]:
         words = (word for flag in flags.items() for word in flag if word)
         return (name, "--gate", "--within", f"{gate.needs or gate.within:g}s", *words)
 
-    flags = (word for flag in typed.items() if flag[0] not in OF_GATES for word in flag if word)
+    flags = (word for flag in options.items() if flag[0] not in OF_GATES for word in flag if word)
     thorough = (name, "--confirm", "--rounds", "all", *flags)
-    allreduce = {"--metric": "allreduce:64MiB", "--limit": typed.get("--limit", "RATE")}
+    allreduce = {"--metric": "allreduce:64MiB", "--limit": options.get("--limit", "RATE")}
     hosts = [finding for finding in gate.bad if finding.place.kind in ("host", "nic")]
     arguments: dict[str, tuple[str, ...]] = {
         "faults": (name, "--replace") if hosts else ("--from", gate.run),
         "below_limit": ("--from", gate.run) if gate.simulated else (name, "--drift"),
-        "few_rounds": again(typed if gate.needs else {"--groups": "FILE", **typed}),
-        "no_limit": again({**typed, "--limit": "RATE"}),
-        "processor": again({**typed, **allreduce}),
+        "few_rounds": again(options if gate.needs else {"--groups": "FILE", **options}),
+        "no_limit": again({**options, "--limit": "RATE"}),
+        "processor": again({**options, **allreduce}),
         **({} if gate.needs else dict.fromkeys(UNCLEAR, thorough)),
         **dict.fromkeys(("no_values", "too_few", "no_network"), (name,)),
     }
     if gate.code == "proven":
         return gate
     if gate.code == "in_use":
-        are_free = gate.hosts - len(gate.skipped) >= FEWEST and "--busy" not in typed
+        are_free = gate.hosts - len(gate.skipped) >= FEWEST and "--busy" not in options
         wait = NextStep(command="wait", arguments=(name,))
-        busy = NextStep(command="check", arguments=again({**typed, "--busy": ""}))
+        busy = NextStep(command="check", arguments=again({**options, "--busy": ""}))
         return replace(gate, step=busy if are_free else wait)
-    words = (name,) if _lacks_hosts(gate) else arguments.get(gate.code) or again(typed)
+    words = (name,) if _lacks_hosts(gate) else arguments.get(gate.code) or again(options)
     return replace(gate, step=NextStep(command="check", arguments=words))

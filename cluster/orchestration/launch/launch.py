@@ -222,7 +222,7 @@ def launch_spec(
             plan = provider.plan(spec)
         elif not resuming:
             _remove_unfinished(existing)
-    intended = journal.Intended(
+    intent = journal.Intended(
         spec=spec,
         at=time.time(),
         costs=plan.costs,
@@ -230,7 +230,7 @@ def launch_spec(
         prices=plan.prices,
         ttl=plan.ttl,
     )
-    with cluster_journal.open_for_launch(intended, resuming=resuming):
+    with cluster_journal.open_for_launch(intent, resuming=resuming):
         cluster = _make(spec, provider, plan, cluster_journal, on_state)
     cluster.launch_phases = {"launch": time.monotonic() - start, **cluster.state.phases}
     return cluster
@@ -296,8 +296,8 @@ def _why_unusable(cluster: Cluster) -> str:
         return f"{cluster.name} is paused. To switch it on: cluster more resume {cluster.name}"
     if any(m.shell == "local" and not Path(m.bin, "python3").exists() for m in machines):
         reason = outcome_words("no_python", cluster.name, machines[0].bin)
-    elif isinstance(provider, providers.RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
-        return revoked
+    elif isinstance(provider, providers.RevokedAtOnce) and (text := _revocation(provider, cluster)):
+        return text
     elif words := _describe_ended(provider, cluster.state):
         return words
     else:
@@ -310,10 +310,10 @@ def _why_unusable(cluster: Cluster) -> str:
             reason = error.what
         else:
             return ""
-    return _revoked(provider, cluster) or reason
+    return _revocation(provider, cluster) or reason
 
 
-def _revoked(provider: providers.Provider, cluster: Cluster) -> str:
+def _revocation(provider: providers.Provider, cluster: Cluster) -> str:
     """Say why the machines were reclaimed; empty if they were not, or if it is not known."""
     if not isinstance(provider, providers.Revocable):
         return ""
@@ -349,8 +349,8 @@ def _make(
             with cluster_journal.lock():
                 machines = provider.create(spec, cluster_journal, on_state)
                 cluster = Cluster(cluster_journal)
-                owned = cluster.state.owned
-                expires = owned.expires if owned else plan.ttl and time.time() + plan.ttl
+                ownership = cluster.state.owned
+                expires = ownership.expires if ownership else plan.ttl and time.time() + plan.ttl
                 cluster.disk.record(journal.Created(machines=machines, expires=expires))
             start = time.monotonic()
             try:
@@ -374,15 +374,15 @@ def _take_down(name: str) -> None:
     if isinstance(error, LaunchLeft):
         return
     with suppress(SpecError):  # another process may have taken it down already
-        failed = attach(name)
-        failed.down(reachable=False)
-        folder = failed.disk.journal.folder
+        cluster = attach(name)
+        cluster.down(reachable=False)
+        folder = cluster.disk.journal.folder
         errors = error.exceptions if isinstance(error, HostErrors) else (error,)
         for member in errors:
             if isinstance(member, ClusterError) and Path(member.file).is_relative_to(folder):
                 member.remedy = "The machines and their files here are gone: type the same again."
         if isinstance(error, ClusterError):
-            receipt = failed.receipt()
+            receipt = cluster.receipt()
             if receipt and receipt.dollars is not None:
                 usage = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
                 error.means = f"{error.means}\n{usage}: ${receipt.dollars:.2f}.".strip()
@@ -425,15 +425,15 @@ def _describe_ended(provider: providers.Provider, state: ClusterState) -> str:
     return outcome_words("some_ended", count, total, state.name)
 
 
-def read_proof(typed: str | float | None) -> Proof | None:
+def read_proof(value: str | float | None) -> Proof | None:
     """Read seconds, `60s`, or `60s,100gbit` with what a link should carry (SpecError)."""
-    if typed is None:
+    if value is None:
         return None
-    if isinstance(typed, bool) or not isinstance(typed, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise SpecError(
-            f"prove is {typed!r}, and no time.", remedy='Write 60, "60s" or "60s,100gbit".'
+            f"prove is {value!r}, and no time.", remedy='Write 60, "60s" or "60s,100gbit".'
         )
-    span, comma, rate = typed.partition(",") if isinstance(typed, str) else (typed, "", "")
+    span, comma, rate = value.partition(",") if isinstance(value, str) else (value, "", "")
     return Proof(within=parse_seconds(span), limit=parse_rate(rate) if comma else 0.0)
 
 
@@ -451,8 +451,8 @@ def prove_launch(
     with on_failure(cluster.down if is_new else cluster.close):
         params = {"limit": proof.limit}
         gate = prove(cluster, proof.within, params=params)
-        replaced = _replaced(cluster, gate, on_state)
-        if replaced:
+        count = _replace_hosts(cluster, gate, on_state)
+        if count:
             gate = prove(cluster, proof.within, params=params)
         if gate.verdict != "PROVEN":
             if is_new:  # nothing can be typed about a cluster that is gone
@@ -465,12 +465,12 @@ def prove_launch(
                 else f"Look at them: cluster check {cluster.name}",
             )
         cluster.disk.record(
-            journal.Proven(at=time.time(), hosts=gate.proven, replaced=replaced, took=gate.took)
+            journal.Proven(at=time.time(), hosts=gate.proven, replaced=count, took=gate.took)
         )
     return gate
 
 
-def _replaced(cluster: Cluster, gate: Gate, on_state: StateCallback) -> int:
+def _replace_hosts(cluster: Cluster, gate: Gate, on_state: StateCallback) -> int:
     """Replace the hosts that a gate found to be bad; return how many were."""
     from cluster.orchestration.launch import replacement  # noqa: PLC0415 - slow: numpy
 

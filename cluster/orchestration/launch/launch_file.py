@@ -57,7 +57,7 @@ class LaunchFile(Value, frozen=True, kw_only=True):
     down: bool = False  # once the jobs are done
 
     @property
-    def awaited(self) -> tuple[str, ...]:
+    def waits(self) -> tuple[str, ...]:
         """The jobs to wait for: no other one waits for their ports; none if nothing follows."""
         servers = {job.after.partition(":")[0] for job in self.jobs.values() if ":" in job.after}
         return tuple(n for n in self.jobs if n not in servers) if self.fetch or self.down else ()
@@ -78,7 +78,7 @@ class LaunchFile(Value, frozen=True, kw_only=True):
                 LaunchStep(kind="job", names=(name,), job=job, count=len(self.hosts_of(job.on)))
                 for name, job in self.jobs.items()
             ),
-            *([LaunchStep(kind="wait", names=self.awaited)] if self.awaited else []),
+            *([LaunchStep(kind="wait", names=self.waits)] if self.waits else []),
             *(LaunchStep(kind="fetch", source=a, target=b) for a, b in self.fetch.items()),
             *([LaunchStep(kind="down")] if self.down else []),
         )
@@ -96,10 +96,10 @@ def read_launch_file(path: str | Path) -> LaunchFile:
         raise SpecError(
             f"{path} is not TOML: {error}.", remedy="Text is in quotes: https://toml.io"
         ) from error
-    return _checked(keys, path)
+    return _parse_keys(keys, path)
 
 
-def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
+def _parse_keys(keys: dict[str, object], path: Path) -> LaunchFile:
     if "name" not in keys:
         raise SpecError(f"{path} has no name.", remedy='Name the cluster: name = "mine"')
     names = ("groups", "options", "files", "jobs", "fetch")
@@ -236,7 +236,7 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
     A failure does not keep the rest from being done; Ctrl-C leaves the cluster up.
     """
     errors: list[ClusterError] = []
-    for name in plan.awaited:
+    for name in plan.waits:
         on_step(outcome_words("waits", name, cluster.name, name))
         with collected(errors), _staying_up(cluster, on_step):
             cluster.jobs[name].wait()

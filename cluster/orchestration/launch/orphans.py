@@ -50,7 +50,7 @@ class Search(Value, frozen=True, kw_only=True):
 
     orphans: tuple[Orphan, ...]
     errors: tuple[ClusterError, ...]
-    searched: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
 
 
 def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
@@ -62,7 +62,7 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     """
     names = journal.names()
     errors: list[ClusterError] = []
-    searched = [journals_searched()]
+    scopes = [journals_searched()]
 
     orphans: list[Orphan] = []
     for name in names:
@@ -70,7 +70,7 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
             orphans += [*_half_made(name)]
     for kind in plugins.names(Provider):
         with collected(errors):
-            unknown = [*_of_provider(kind, tuple(regions), searched, everywhere=everywhere)]
+            unknown = [*_of_provider(kind, tuple(regions), scopes, everywhere=everywhere)]
             orphans += [orphan for orphan in unknown if orphan.name not in names]
     orphans += [  # files that ended jobs left in this machine's shared memory
         Orphan(
@@ -79,10 +79,10 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
             reason="job_over",
             resources=(Resource(kind="shared memory", id=str(path)),),
         )
-        for path in scratch.orphaned()
+        for path in scratch.find_orphans()
     ]
     findings = (replace(o, why=outcome_words(o.reason, o.host)) for o in orphans)
-    return Search(orphans=tuple(findings), errors=tuple(errors), searched=tuple(searched))
+    return Search(orphans=tuple(findings), errors=tuple(errors), scopes=tuple(scopes))
 
 
 def remove(orphan: Orphan) -> None:
@@ -109,7 +109,7 @@ def remove(orphan: Orphan) -> None:
 
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Delete a cluster that only its machines' tags show (SpecError, ProvisionError)."""
-    searched: dict[str, bool] = {}  # what was searched, and whether something was found there
+    scopes: dict[str, bool] = {}  # what was searched, and whether something was found there
     errors: list[ClusterError] = []
     for kind in plugins.names(Provider):
         # a provider unusable here created nothing here; the others are searched all the same
@@ -119,11 +119,11 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
             if exists:
                 destroy(provider, name, again=AGAIN)
             if scope := searched_by(provider, name):
-                searched[scope] = exists
+                scopes[scope] = exists
     raise_all(errors, FAILED)
-    if not any(searched.values()):
-        raise not_found(name, tuple(searched))
-    return tuple(scope for scope, exists in searched.items() if exists)
+    if not any(scopes.values()):
+        raise not_found(name, tuple(scopes))
+    return tuple(scope for scope, exists in scopes.items() if exists)
 
 
 def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
@@ -138,12 +138,12 @@ def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
     return True
 
 
-def not_found(name: str, searched: Sequence[str]) -> SpecError:
+def not_found(name: str, scopes: Sequence[str]) -> SpecError:
     """Return the error for a cluster of which nothing was found, with all that was searched."""
     return SpecError(
         f"There is no cluster {name!r}.",
         means="Nothing of that name was found, and nothing was taken down. "
-        + searched_lines((journals_searched(), *searched)),
+        + searched_lines((journals_searched(), *scopes)),
         remedy="It may exist under another name, login, account, project or region. "
         "List what this login has: cluster ls --region REGION; then: "
         f"cluster down {name} --region REGION (Google: projects/PROJECT; Slurm: login:USER@HOST)",
@@ -155,27 +155,27 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     search_ = search(regions)
     raise_all(search_.errors, FAILED)
     text = outcome_words("no_clusters")
-    searched = searched_lines(search_.searched)
+    lines = searched_lines(search_.scopes)
     names = [orphan.name for orphan in search_.orphans if orphan.provider != THIS_MACHINE]
     if names:
         raise SpecError(
             f"No journal here knows of {', '.join(names)}; nothing was taken down.",
-            means=searched,
+            means=lines,
             remedy=f"See them: cluster ls; take them down: cluster down {' '.join(names)}",
         )
-    return text, searched
+    return text, lines
 
 
 def searched_by(provider: Provider, name: str = "") -> str:
     """Return what a provider has searched, or that it had nowhere to; empty if it keeps nothing."""
-    searched = provider.describe_search(name) if isinstance(provider, Searchable) else ""
-    if searched or not isinstance(provider, NeedsCredentials):
-        return searched
+    scope = provider.describe_search(name) if isinstance(provider, Searchable) else ""
+    if scope or not isinstance(provider, NeedsCredentials):
+        return scope
     return outcome_words("no_credentials", provider.name)
 
 
-def searched_lines(searched: Sequence[str]) -> str:
-    return "\n".join(["Searched:", *(f"  {place}" for place in searched)])
+def searched_lines(scopes: Sequence[str]) -> str:
+    return "\n".join(["Searched:", *(f"  {place}" for place in scopes)])
 
 
 def journals_searched() -> str:
@@ -202,19 +202,19 @@ def _half_made(name: str) -> Iterator[Orphan]:
             else (),
         )
         return
-    expired = state.has_expired(time.time())
-    if state.launched and not expired:
+    has_expired = state.has_expired(time.time())
+    if state.launched and not has_expired:
         return
     yield Orphan(
         name=name,
         provider=state.spec.provider,
-        reason="expired" if expired else "unfinished",
+        reason="expired" if has_expired else "unfinished",
         resources=provider.find(name),
     )
 
 
 def _of_provider(
-    kind: str, regions: tuple[str, ...], searched: list[str], *, everywhere: bool
+    kind: str, regions: tuple[str, ...], scopes: list[str], *, everywhere: bool
 ) -> Iterator[Orphan]:
     """Find our resources at a provider that can be used on this machine; note what is searched."""
     with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
@@ -223,7 +223,7 @@ def _of_provider(
             regions = provider.all_regions()
         used = in_regions(type(provider), regions)
         yield from _orphans_of(used)
-        searched += [scope] if (scope := searched_by(used)) else []
+        scopes += [scope] if (scope := searched_by(used)) else []
 
 
 def _orphans_of(provider: Provider) -> Iterator[Orphan]:

@@ -165,9 +165,9 @@ def replace_hosts(
         with on_failure(lambda: end_all_but_kept(cluster.disk, cluster.remote)):
             create_in_places(cluster.disk, cluster.remote, before, tuple(bad), on_state)
             run = test(pairs)
-            judged = judge_new_hosts(verdict, pair_tests(run.measurements), bad)
+            new_hosts = judge_new_hosts(verdict, pair_tests(run.measurements), bad)
             new = cluster.machines
-            good = {host for host, new_host in judged.items() if new_host.good}
+            good = {host for host, new_host in new_hosts.items() if new_host.good}
             to_keep = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
             cluster.disk.record(journal.Replacing(kept=tuple(to_keep)))
         end_all_but_kept(cluster.disk, cluster.remote)
@@ -178,8 +178,8 @@ def replace_hosts(
             old=before[host].id,
             new=new[host].id if host in good else "",
             reason="replaced" if host in good else "new_is_bad",
-            evidence=new_host_words(judged[host], new[host].id, verdict),
-            tests=judged[host],
+            evidence=new_host_words(new_hosts[host], new[host].id, verdict),
+            tests=new_hosts[host],
             run=str(run.folder),
         )
         for host in bad

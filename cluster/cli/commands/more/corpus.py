@@ -124,7 +124,7 @@ def add(
     results = _results(log, format_)
     for result in results:
         if SIMULATED.search(" ".join((result.title, *map(str, result.settings)))):
-            raise _simulated(log)
+            raise _simulation_error(log)
     entries = [entry for r in results for entry in _entries(r, hardware, hosts, source)]
     if not entries:
         measurable = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
@@ -153,8 +153,8 @@ def check(json: flags.Json = False) -> None:
     ]
     for run in runs:
         results = read([run.log.encode()]).results
-        measured = [m for result in results for m in result.measurements]
-        problems += checks.unread(run, measured)
+        measurements = [m for result in results for m in result.measurements]
+        problems += checks.unread(run, measurements)
     answer = CheckAnswer(
         runs=len(published.runs()),
         results=len(published.results()),
@@ -193,7 +193,7 @@ def _results(log: str, format_: str) -> tuple[Parsed, ...]:
         return read_log(log, format_=format_).results
     folder = shared_file.unpack(path)
     if any(machine.shell == SIMULATED_SHELL for machine in store.record(folder).machines):
-        raise _simulated(log)
+        raise _simulation_error(log)
     results: list[Parsed] = []
     for file in sorted((folder / RAW).rglob("*")):
         with suppress(ParseError):  # not all files of a run are logs
@@ -206,7 +206,7 @@ def _results(log: str, format_: str) -> tuple[Parsed, ...]:
     return tuple(results)
 
 
-def _simulated(log: str) -> SpecError:
+def _simulation_error(log: str) -> SpecError:
     return SpecError(
         f"{log} is of a simulated run.",
         means="The corpus holds what was measured, and nothing that was simulated.",

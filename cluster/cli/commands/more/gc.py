@@ -32,7 +32,7 @@ def command(
             Column("why", lambda orphan: orphan.why),
             Column("what", lambda o: ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-"),
         )
-        empty = f"{text}\n{orphans.searched_lines(first.searched)}"
+        empty = f"{text}\n{orphans.searched_lines(first.scopes)}"
         show_rows(first_orphans, columns, empty=empty)
     errors: list[ClusterError] = []
     for orphan in first_orphans if yes else ():

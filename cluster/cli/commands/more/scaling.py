@@ -76,5 +76,5 @@ def _work(
             "Bounds need --batch, --exchange and --link together, all positive.",
             remedy="Such as --batch 128 --exchange 102MB --link 10gbit",
         )
-    exchanged, rate = parse_size(exchange), parse_rate(link)
-    return Work(batch=batch, exchanged=exchanged, rate=rate, ranks_per_host=ranks_per_host)
+    size, rate = parse_size(exchange), parse_rate(link)
+    return Work(batch=batch, exchanged=size, rate=rate, ranks_per_host=ranks_per_host)

@@ -22,7 +22,7 @@ from cluster.core.model.value import Value
 from cluster.core.text.units import parse_seconds
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.batch import script as batch_script
-from cluster.orchestration.batch.job import checked
+from cluster.orchestration.batch.job import check_request
 from cluster.orchestration.batch.kubernetes_gate import KubernetesGate, gated_job
 from cluster.orchestration.batch.script import BatchOptions
 from cluster.orchestration.batch.slurm_gate import SlurmGate
@@ -99,12 +99,12 @@ def _print_script(
     )
     name = PAIRS if benchmark == CHECK else benchmark
     plugin: Benchmark[Any] = plugins.load(Benchmark, name)
-    typed = _typed(f"cluster bench {name}", plugin.Params)
+    params = _read_flags(f"cluster bench {name}", plugin.Params)
     request = BatchRequest(
         benchmark=name,
         params={
             key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            for key, value in typed.items()
+            for key, value in params.items()
         },
         starter=settings.starter or usual,
         timeout=batch_script.ranks_seconds(options),
@@ -113,7 +113,7 @@ def _print_script(
         name=settings.name,
         describe=settings.describe,
     )
-    checked(request)
+    check_request(request)
     starter = request.starter.partition(":")[0]
     if (starter == "srun" and kind != "slurm") or (starter == "aprun" and kind != "cray"):
         raise SpecError(f"{starter} does not start ranks on {kind}.", remedy="Leave --starter out.")
@@ -137,8 +137,8 @@ def _gate(system: str, first: str, settings: Written, paths: Mapping[str, str]) 
     source = context.get_parameter_source("benchmark")
     # the first flag of a gate, which is not one of this command, stands there
     words = (first,) if source is ParameterSource.COMMANDLINE else ()
-    typed = _typed(f"{context.command_path} {system}", GATES[system], words)
-    gate = decoders.convert(typed, GATES[system])
+    params = _read_flags(f"{context.command_path} {system}", GATES[system], words)
+    gate = decoders.convert(params, GATES[system])
     gate.figures()
     if isinstance(gate, KubernetesGate):
         return gated_job(sys.stdin.read(), gate, settings.python or "python3")
@@ -166,7 +166,7 @@ class _ScriptCommand(Command):
         return Command(None, params=[*flags, *param_flags(GATES[gate])])
 
 
-def _typed(command: str, kind: type[Value], first: tuple[str, ...] = ()) -> dict[str, object]:
+def _read_flags(command: str, kind: type[Value], first: tuple[str, ...] = ()) -> dict[str, object]:
     """Read the flags of these parameters from `first` and the words that this command leaves."""
     reader = Command(None, params=list(param_flags(kind)))
     context = reader.make_context(command, [*first, *click.get_current_context().args])

@@ -28,22 +28,22 @@ def command(
     yes: Annotated[bool, option("--yes -y", "Do not ask about the logs.")] = False,
     root: flags.Runs = None,
 ) -> None:
-    shared, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
+    export, replacements, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
     columns: Columns[Replacement] = (
         Column("what", lambda name: name.kind),
         Column("original", lambda name: name.original),
         Column("becomes", lambda name: name.pseudonym),
     )
-    show_rows(replaced, columns, empty="Nothing in it had to be replaced.")
+    show_rows(replacements, columns, empty="Nothing in it had to be replaced.")
     if left_out:
         print_lines(f"Left out, as they may hold names: {', '.join(left_out)}")
     if with_logs:
-        logs = sum(part.name.startswith(f"{RAW}/") for part in shared.parts)
+        logs = sum(part.name.startswith(f"{RAW}/") for part in export.parts)
         print_lines(
             f"The {logs} files of {RAW}/ are in it, without the secrets that were recognised.",
             "Names of hosts, users and paths stay in them: read them before others do.",
         )
         if not yes and not click.confirm(f"Write {output}?"):
             raise Exit(1)
-    write_file(output, shared_file.encode(shared))
+    write_file(output, shared_file.encode(export))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster more verify {output}")

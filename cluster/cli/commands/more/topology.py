@@ -145,7 +145,7 @@ def _matrix(topology: Topology, width: int | None) -> str:
         ("NUMA", [Text(printable(device.numa)) for device in topology.devices]),
     ]
     first = ("", [Text(name) for name in names])
-    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     grids = []
     for part in _parts(first, columns, width):
         grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -153,7 +153,7 @@ def _matrix(topology: Topology, width: int | None) -> str:
             grid.add_column(name, no_wrap=True)
         for row in zip(*(texts for _, texts in (first, *part)), strict=True):
             grid.add_row(*row)
-        grids.append(plain_text(grid, coloured=coloured))
+        grids.append(plain_text(grid, coloured=has_colour))
     return "\n".join(grids)
 
 

@@ -20,11 +20,11 @@ def command(
 ) -> None:
     content = read_file(file, largest=shared_file.LARGEST)
     try:
-        shared = shared_file.decode(content, file.name)
+        shared_run = shared_file.decode(content, file.name)
     except shared_file.NewerFormatError:
         raise
     except SpecError as error:
         print_lines(f"CHANGED: {error.what}", shared_file.AGAIN)
         raise Exit(1) from error
-    kind = "a simulated run" if shared.simulated else "a run"
-    print_lines(f"WHOLE: {file.name} is {kind} of {len(shared.parts)} files.")
+    kind = "a simulated run" if shared_run.simulated else "a run"
+    print_lines(f"WHOLE: {file.name} is {kind} of {len(shared_run.parts)} files.")

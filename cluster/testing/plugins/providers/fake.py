@@ -34,7 +34,7 @@ class FakeProvider(Provider, Replaces):
             raise self._hosts.refuses
         machines = self._hosts.made.get(spec.name, ())
         first = 1 + max((int(m.id.removeprefix("fake-")) for m in machines), default=0)
-        created = tuple(
+        new_machines = tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name=spec.machine_name(place),
                 id=f"fake-{number}",
@@ -46,8 +46,8 @@ class FakeProvider(Provider, Replaces):
             )
             for number, place in enumerate(places, first)
         )
-        self._hosts.made[spec.name] = (*machines, *created)
-        return created
+        self._hosts.made[spec.name] = (*machines, *new_machines)
+        return new_machines
 
     def add(
         self,
