@@ -18,8 +18,8 @@ def find_rules() -> tuple[tuple[int, str, Rule], ...]:
     """Return the rules of all files, each with its number and its name."""
     names = [module.name for module in pkgutil.iter_modules(rules.__path__)]
     modules = [importlib.import_module(f"{rules.__name__}.{name}") for name in names]
-    numbered = [(n, find.__name__, find) for m in modules for n, find in m.RULES.items()]
-    return tuple(sorted(numbered, key=lambda rule: rule[:2]))
+    entries = [(n, find.__name__, find) for m in modules for n, find in m.RULES.items()]
+    return tuple(sorted(entries, key=lambda rule: rule[:2]))
 
 
 RULES = find_rules()
@@ -39,7 +39,7 @@ def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
         verdict=_verdict(situation, causes),
         cause=causes[0] if causes else None,
         others=causes[1:],
-        waited=situation.waited,
+        waited=situation.wait,
         rate=situation.rate,
         ranks=tuple(view.rank for view in situation.views),
         sources=sources,
@@ -61,6 +61,6 @@ def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:
         return "slow"
     if any(cause.hard for cause in causes):
         return "hung"
-    if not situation.stuck:
+    if not situation.stalls:
         return "moving" if situation.moving and not situation.unread else "unknown"
     return "hung" if situation.long else "undecided"

@@ -37,29 +37,29 @@ class Situation(Value, frozen=True, kw_only=True):
     """What is known."""
 
     views: tuple[Snapshot, ...]  # of each rank all that its newest snapshots say, by rank
-    stuck: tuple[Stuck, ...]  # the one that explains the others first
+    stalls: tuple[Stuck, ...]  # the one that explains the others first
     root: tuple[int, ...] = ()  # ranks that wait for nobody, and for which others wait
-    waited: float = 0.0  # seconds; 0 if not known
+    wait: float = 0.0  # seconds; 0 if not known
     long: bool = False  # longer than collectives of this job take
     rate: float = 0.0  # collectives per second
     progress: bool = False  # between two snapshots
-    repeated: bool = False  # there are two snapshots, and nothing went on between them
+    is_static: bool = False  # there are two snapshots, and nothing went on between them
     moving: bool = False  # some ranks went on between them
-    settled: bool = False  # no rank of the first of `stuck` went on between them
+    is_settled: bool = False  # no rank of the first of `stalls` went on between them
     unread: tuple[int, ...] = ()  # ranks of which no source says what they have entered
     earlier: tuple[Snapshot, ...] = ()  # as `views`, of the sources that have looked twice
 
     @property
     def complete(self) -> bool:
         """Whether no rank is unread that others may wait for."""
-        unseen = {rank for stuck in self.stuck for rank in stuck.unseen}
-        has_all = all(stuck.has_members and stuck.group for stuck in self.stuck)
+        unseen = {rank for stall in self.stalls for rank in stall.unseen}
+        has_all = all(stall.has_members and stall.group for stall in self.stalls)
         return has_all and not self.unread and unseen <= {*self.in_state(*_ENDED)}
 
     @property
-    def awaited(self) -> set[int]:
+    def laggards(self) -> set[int]:
         """The ranks that others wait for, or may wait for."""
-        return {rank for stuck in self.stuck for rank in (*stuck.absent, *stuck.unseen)}
+        return {rank for stall in self.stalls for rank in (*stall.absent, *stall.unseen)}
 
     def view(self, rank: int) -> Snapshot:
         index = bisect_left(self.views, rank, key=lambda view: view.rank)
@@ -91,7 +91,7 @@ class Situation(Value, frozen=True, kw_only=True):
         return [
             rank
             for rank in self.in_state(state)
-            if before.get(rank, state) == state and (not self.root or rank in self.awaited)
+            if before.get(rank, state) == state and (not self.root or rank in self.laggards)
         ]
 
     def cause(
@@ -102,7 +102,7 @@ class Situation(Value, frozen=True, kw_only=True):
             return None
         return Cause(
             stragglers=tuple(map(self.straggler, ranks)),
-            stuck=self.stuck[0] if self.stuck else None,
+            stuck=self.stalls[0] if self.stalls else None,
             confidence=confidence,
             hard=hard,
         )
@@ -126,36 +126,36 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     """Join snapshots by rank; look for what went on between earlier and later ones."""
     before, views = map(_views, _first_and_last(with_ranks(snapshots)))
     further = _further(before, views)
-    stuck = _stuck(views, further)
-    root, ordered = _root(stuck, views)
-    earlier = _stuck(before, {})
-    now = {*map(_place, stuck)}
+    stalls = _stalls(views, further)
+    root, order = _root(stalls, views)
+    earlier = _stalls(before, {})
+    now = {*map(_place, stalls)}
     lasting = {*map(_place, earlier)} & now
     has_ended = any(
         _place(op) not in now and any(further.get(rank) for rank in op.waiting) for op in earlier
     )
     has_progress = bool(further) and (has_ended or all(further.values()))
-    repeated = bool(further) and (bool(lasting) or not any(further.values()))
+    is_static = bool(further) and (bool(lasting) or not any(further.values()))
     gap, rate = _pace(views)
-    waited = max((stuck_op.waited for stuck_op in ordered), default=0.0)
+    wait = max((stall.waited for stall in order), default=0.0)
     # Without a group, two stacks may be alike by chance.
-    if repeated and not waited and any(stuck_op.group for stuck_op in ordered):
-        waited = max(0.0, _last(views) - _last(before))
-    least, gaps = TWICE if repeated else ONCE
-    long = waited >= max(least, gaps * gap)
+    if is_static and not wait and any(stall.group for stall in order):
+        wait = max(0.0, _last(views) - _last(before))
+    least, gaps = TWICE if is_static else ONCE
+    long = wait >= max(least, gaps * gap)
     if has_progress:
         rate = min(_rates(before, views), default=0.0) or rate
     return Situation(
         views=views,
-        stuck=ordered,
+        stalls=order,
         root=root,
-        waited=waited,
+        wait=wait,
         long=long,
         rate=rate,
         progress=has_progress and not long,
-        repeated=repeated,
+        is_static=is_static,
         moving=any(further.values()),
-        settled=repeated and _is_settled(ordered, lasting, further),
+        is_settled=is_static and _is_settled(order, lasting, further),
         unread=_unread(views),
         earlier=before,
     )
@@ -163,23 +163,23 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
 
 def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
     """Return the earliest of each rank and source that is old enough, and all that are latest."""
-    grouped: dict[tuple[int, str], list[Snapshot]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[Snapshot]] = defaultdict(list)
     for snapshot in snapshots:
-        grouped[snapshot.rank, snapshot.source].append(snapshot)
-    series = [sorted(several, key=lambda snapshot: snapshot.at) for several in grouped.values()]
+        groups[snapshot.rank, snapshot.source].append(snapshot)
+    series = [sorted(several, key=lambda snapshot: snapshot.at) for several in groups.values()]
     first = [several[0] for several in series if several[-1].at - several[0].at >= APART]
     return first, [several[-1] for several in series]
 
 
 def _is_settled(
-    ordered: Sequence[Stuck], lasting: Collection[object], further: Mapping[int, bool]
+    stalls: Sequence[Stuck], lasting: Collection[object], further: Mapping[int, bool]
 ) -> bool:
     """Tell whether the first was waited in before, and those that are absent entered nothing."""
     return any(
         _place(top) in lasting
         and {*top.waiting, *top.absent} <= {*further}
         and not any(further[rank] for rank in top.absent)
-        for top in ordered[:1]
+        for top in stalls[:1]
     )
 
 
@@ -220,23 +220,23 @@ def _unread(views: Sequence[Snapshot]) -> tuple[int, ...]:
 
 def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
     """Join the sources of each rank."""
-    grouped: dict[int, list[Snapshot]] = defaultdict(list)
+    sources: dict[int, list[Snapshot]] = defaultdict(list)
     for snapshot in sorted(snapshots, key=lambda s: s.source != "processes"):  # hosts by name
-        grouped[snapshot.rank].append(snapshot)
-    views = tuple(_joined(grouped[rank]) for rank in sorted(grouped))
+        sources[snapshot.rank].append(snapshot)
+    views = tuple(_join(sources[rank]) for rank in sorted(sources))
     calls = {view.rank: _call(view.stack) for view in views if view.stack}
     names = {*calls.values()} - {""}
     if len(names) != 1 or any(view.operations or view.counts for view in views):
         return views
     return tuple(
-        msgspec.structs.replace(view, operations=(_entered(view.stack, calls[view.rank]),))
+        msgspec.structs.replace(view, operations=(_operation(view.stack, calls[view.rank]),))
         if view.rank in calls
         else view
         for view in views
     )
 
 
-def _entered(stack: Sequence[Frame], name: str) -> Operation:
+def _operation(stack: Sequence[Frame], name: str) -> Operation:
     frame = own_frame(stack)
     place = f"{frame.file}:{frame.line} in {frame.function}" if frame else ""
     return Operation(group="", number=int(bool(name)), name=name, done=not name, place=place)
@@ -247,7 +247,7 @@ def _call(stack: Sequence[Frame]) -> str:
     return names[-1] if names else ""
 
 
-def _joined(sources: Sequence[Snapshot]) -> Snapshot:
+def _join(sources: Sequence[Snapshot]) -> Snapshot:
     """Join what several sources say of one rank: every list, and the first of single values."""
     columns = {
         name: [getattr(source, name) for source in sources] for name in Snapshot.__struct_fields__
@@ -255,13 +255,13 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
     lists = ("operations", "groups", "counts", "files", "full", "threads")
     first = {name: next(filter(None, values), values[0]) for name, values in columns.items()}
     state = next((word for word in _GONE if word in columns["state"]), first["state"])
-    entered = [source.at for source in sources if source.operations]
+    times = [source.at for source in sources if source.operations]
     return Snapshot(
         **first
         | {name: tuple(chain.from_iterable(columns[name])) for name in lists}
         | {"source": ",".join(sorted(columns["source"])), "rank": sources[0].rank}
         | {
-            "at": min(entered, default=max(columns["at"])),
+            "at": min(times, default=max(columns["at"])),
             "state": state,
             "pause": max(columns["pause"]),
         }
@@ -271,8 +271,8 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
 def _members(views: Sequence[Snapshot]) -> dict[tuple[str, int], tuple[int, ...]]:
     """Return the ranks of the group that a name means for a rank: the largest that holds it."""
     groups = {(group.group, group.ranks) for view in views for group in view.groups}
-    ordered = sorted(groups, key=lambda group: (len(group[1]), group))
-    return {(name, rank): ranks for name, ranks in ordered for rank in ranks}
+    by_size = sorted(groups, key=lambda group: (len(group[1]), group))
+    return {(name, rank): ranks for name, ranks in by_size for rank in ranks}
 
 
 def _groups(views: Sequence[Snapshot]) -> list[tuple[Key, dict[int, int], dict[int, Operation]]]:
@@ -289,26 +289,26 @@ def _groups(views: Sequence[Snapshot]) -> list[tuple[Key, dict[int, int], dict[i
             first = pending[key].get(view.rank)
             if not operation.done and (first is None or operation.number < first.number):
                 pending[key][view.rank] = operation
-    for key, entered in numbers.items():
+    for key, progress in numbers.items():
         ranks = {*key[1]} or ({view.rank for view in views} if (len(numbers) == 1) else set())
-        needed = set.intersection(*(_recorders(view) for view in views if view.rank in entered))
+        recorders = set.intersection(*(_recorders(view) for view in views if view.rank in progress))
         for view in views:
-            is_read = _recorders(view) >= needed if needed else bool(view.operations)
+            is_read = _recorders(view) >= recorders if recorders else bool(view.operations)
             if is_read and view.rank in ranks and not view.partial:
-                entered.setdefault(view.rank, 0)
-    return [(key, entered, pending[key]) for key, entered in numbers.items()]
+                progress.setdefault(view.rank, 0)
+    return [(key, progress, pending[key]) for key, progress in numbers.items()]
 
 
 def _recorders(view: Snapshot) -> set[str]:
     return _RECORDERS.intersection(view.source.split(","))
 
 
-def _stuck(views: Sequence[Snapshot], twice: Collection[int]) -> list[Stuck]:
+def _stalls(views: Sequence[Snapshot], twice: Collection[int]) -> list[Stuck]:
     """Find what is waited in; `twice` are ranks that have been looked at before."""
     times = {view.rank: view.at for view in views}
     groups = [_of_operations(*group, times, twice) for group in _groups(views)]
-    stuck = [*filter(None, groups), *_of_messages(views)]
-    return stuck or list(_of_counts(views))
+    stalls = [*filter(None, groups), *_of_messages(views)]
+    return stalls or list(_of_counts(views))
 
 
 def _of_operations(
@@ -325,8 +325,8 @@ def _of_operations(
     waiting = sorted(rank for rank, operation in pending.items() if operation.number == number)
     first = next(operation for operation in pending.values() if operation.number == number)
     names = Counter(pending[rank].name for rank in pending if rank in waiting)
-    entered = {rank: pending[rank].since for rank in waiting if pending[rank].since}
-    since = min(entered.values(), default=0.0)
+    starts = {rank: pending[rank].since for rank in waiting if pending[rank].since}
+    since = min(starts.values(), default=0.0)
     laggards = {rank for rank, last in numbers.items() if last < number}
     older = {rank for rank in laggards if times[rank] < since and rank not in twice}
     return Stuck(
@@ -339,7 +339,7 @@ def _of_operations(
         unseen=tuple(sorted(older.union(key[1]) - (numbers.keys() - older))),
         has_members=bool(key[1]),
         since=since,
-        waited=max((times[rank] - start for rank, start in entered.items()), default=0.0),
+        waited=max((times[rank] - start for rank, start in starts.items()), default=0.0),
         place=first.place,
     )
 
@@ -347,7 +347,7 @@ def _of_operations(
 def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
     """Find messages that one rank waits for and the other has not sent, or not received."""
     members = _members(views)
-    entered: Counter[tuple[str, int, int, str]] = Counter()
+    counts: Counter[tuple[str, int, int, str]] = Counter()
     waits: list[tuple[int, int, int, Operation, float]] = []
     for view in views:
         messages = [message for message in view.operations if message.peer >= 0]
@@ -355,15 +355,15 @@ def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
         for message in messages:
             ranks = members.get((message.group, view.rank), ())
             peer = ranks[message.peer] if message.peer < len(ranks) else -1
-            entered[message.group, view.rank, peer, message.name[:4]] += 1
-            nth = entered[message.group, view.rank, peer, message.name[:4]]
+            counts[message.group, view.rank, peer, message.name[:4]] += 1
+            nth = counts[message.group, view.rank, peer, message.name[:4]]
             if not message.done and message.number == first:
                 waits.append((view.rank, peer, nth, message, view.at - message.since))
-    counted = {view.rank for view in views if view.operations and not view.partial}
-    for rank, peer, nth, message, waited in waits:
+    readable_ranks = {view.rank for view in views if view.operations and not view.partial}
+    for rank, peer, nth, message, wait in waits:
         kind = "recv" if message.name.startswith("send") else "send"
-        is_read = {rank, peer} <= counted
-        is_mutual = is_read and entered[message.group, peer, rank, kind] >= nth
+        is_read = {rank, peer} <= readable_ranks
+        is_mutual = is_read and counts[message.group, peer, rank, kind] >= nth
         yield Stuck(
             group=message.group,
             number=message.number,
@@ -373,7 +373,7 @@ def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
             unseen=() if is_read or peer < 0 else (peer,),
             has_members=peer >= 0,
             since=message.since,
-            waited=waited,
+            waited=wait,
             place=message.place,
         )
 
@@ -385,45 +385,45 @@ def _of_counts(views: Sequence[Snapshot]) -> Iterator[Stuck]:
     for view in views:
         for count in view.counts:
             counts[count.group, count.name][view.rank] = count.entered
-    for (group, name), entered in counts.items():
-        least, most = min(entered.values()), max(entered.values())
-        ranks = members.get((group, min(entered)), ())
-        unseen = tuple(rank for rank in ranks if rank not in entered)
+    for (group, name), progress in counts.items():
+        least, most = min(progress.values()), max(progress.values())
+        ranks = members.get((group, min(progress)), ())
+        unseen = tuple(rank for rank in ranks if rank not in progress)
         if least < most or unseen:
             number = least + 1 if least < most else most
             yield Stuck(
                 group=group,
                 number=number,
                 name=name,
-                waiting=tuple(sorted(rank for rank, n in entered.items() if n >= number)),
-                absent=tuple(sorted(rank for rank, n in entered.items() if n < number)),
+                waiting=tuple(sorted(rank for rank, n in progress.items() if n >= number)),
+                absent=tuple(sorted(rank for rank, n in progress.items() if n < number)),
                 unseen=unseen,
                 has_members=bool(ranks),
             )
 
 
 def _root(
-    stuck: Sequence[Stuck], views: Sequence[Snapshot]
+    stalls: Sequence[Stuck], views: Sequence[Snapshot]
 ) -> tuple[tuple[int, ...], tuple[Stuck, ...]]:
     """Return the ranks for which others wait and which wait for nobody, and where that begins.
 
     A rank that is absent from one may wait in another, or for one other rank; the chain ends at
     the cause.
     """
-    waiting = {rank for stuck_op in stuck for rank in stuck_op.waiting}
-    free = {rank for op in stuck for rank in (*op.absent, *op.unseen) if rank not in waiting}
+    waiting = {rank for stall in stalls for rank in stall.waiting}
+    free = {rank for op in stalls for rank in (*op.absent, *op.unseen) if rank not in waiting}
 
-    def weight(stuck: Stuck) -> tuple[bool, bool, float, int]:
-        absent = {*stuck.absent, *stuck.unseen}
-        return (not absent & free, not absent, stuck.since, -len(stuck.waiting))
+    def weight(stall: Stuck) -> tuple[bool, bool, float, int]:
+        absent = {*stall.absent, *stall.unseen}
+        return (not absent & free, not absent, stall.since, -len(stall.waiting))
 
-    ordered = tuple(sorted(stuck, key=weight))
-    if not ordered:
+    order = tuple(sorted(stalls, key=weight))
+    if not order:
         return (), ()
-    first = ordered[0]
+    first = order[0]
     in_call = {view.rank for view in views if view.call}
     culprits = [r for r in first.absent if r in free] or [r for r in first.unseen if r in free]
-    return tuple(r for r in culprits if r not in in_call) or tuple(culprits), ordered
+    return tuple(r for r in culprits if r not in in_call) or tuple(culprits), order
 
 
 def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
@@ -450,8 +450,8 @@ def _far(view: Snapshot) -> dict[tuple[str, str], int]:
     return far
 
 
-def _place(stuck: Stuck) -> tuple[str, str, int]:
-    return stuck.group, stuck.name, stuck.number
+def _place(stall: Stuck) -> tuple[str, str, int]:
+    return stall.group, stall.name, stall.number
 
 
 def with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:

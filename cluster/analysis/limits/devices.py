@@ -22,7 +22,7 @@ from cluster.analysis.limits.network import (
     in_ways,
     messages,
     network_share,
-    scaled,
+    scale,
     slots,
     tcp,
     verbs,
@@ -137,14 +137,14 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit
         gain = factor(SUMMED, ranks) * local / (local + 1)
     elif hosts > 1:
         # the share of the size that must pass between the GPUs of one of several hosts
-        shared = factor("(n-1)/n" if word in ("", "1") else word, local)
-        stays = (local - 1) / ranks if operation == "alltoall" else shared
+        share = factor("(n-1)/n" if word in ("", "1") else word, local)
+        stays = (local - 1) / ranks if operation == "alltoall" else share
         gain = factor(word, ranks) / stays
     kind: LimitKind = "pcie_ring"
     if hardware.nvlink:
         kind = "infinity_fabric_ring" if is_amd(hardware) else "nvls" if sums else "nvlink_ring"
     ring = Limit(kind=kind, rate=link.rate, source=link.source)
-    limit = scaled(_unless_bridged(ring, hardware), gain, flow="one way", times=gain)
+    limit = scale(_unless_bridged(ring, hardware), gain, flow="one way", times=gain)
     return limit if hosts > 1 else _between_bridges(limit, operation, local, hardware)
 
 
@@ -153,17 +153,17 @@ def _between_bridges(ring: Limit, operation: str, ranks: int, hardware: Hardware
 
     The boards of a bridge share what has to leave them, as the ranks of a host share its network.
     """
-    joined = hardware.joins
+    size = hardware.joins
     if hardware.nvlink is None or hardware.bridge is None or hardware.bus is None:
         return ring
-    if ranks <= joined or operation not in FACTORS:
+    if ranks <= size or operation not in FACTORS:
         return ring
-    groups = -(-ranks // joined)
+    groups = -(-ranks // size)
     share = network_share(operation, ranks, groups)
-    shared = scaled(
-        slots(hardware.bus, joined), share, flow="one way", times=share, boards=(groups, joined)
+    bus = scale(
+        slots(hardware.bus, size), share, flow="one way", times=share, boards=(groups, size)
     )
-    return min(ring, shared, key=lambda limit: limit.rate)
+    return min(ring, bus, key=lambda limit: limit.rate)
 
 
 def _unless_bridged(limit: Limit, hardware: Hardware) -> Limit:
@@ -204,9 +204,9 @@ def _gpu_memory(definition: Definition, params: Params, hardware: Hardware) -> L
     if 0 < count(params, "size") <= MOST_CACHED:
         return replace(limit, assumption=Assumption(kind="not_cached"))
     if hardware.raised and not hardware.memory.is_stated:
-        most = scaled(limit, MOST_RAISED, times=float(MOST_RAISED))
-        assumed = Assumption(kind="memory_not_overclocked")
-        return replace(limit, assumption=assumed, otherwise=most)
+        most = scale(limit, MOST_RAISED, times=float(MOST_RAISED))
+        assumption = Assumption(kind="memory_not_overclocked")
+        return replace(limit, assumption=assumption, otherwise=most)
     return limit
 
 

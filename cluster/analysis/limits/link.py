@@ -50,7 +50,7 @@ def goodput(link: Link, flows: int = 1) -> float:
 def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
     """Return the B/s that the slowest link allows a metric, both ways if it uses both."""
     goodputs = [
-        None if link is None else goodput(_passed(definition, link), flows) for link in links
+        None if link is None else goodput(_message_link(definition, link), flows) for link in links
     ]
     rates = [rate for rate in goodputs if rate is not None]
     if not definition.flow or not rates or len(rates) < len(goodputs):
@@ -58,7 +58,7 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
     return min(rates) * (2 if definition.flow == "both ways" else 1)
 
 
-def _passed(definition: Definition, link: Link) -> Link:
+def _message_link(definition: Definition, link: Link) -> Link:
     """Return the link as messages use it: a fabric has no limit for each TCP connection."""
     if definition.benchmark in OVER_TCP:
         return msgspec.structs.replace(link, fabric="")
@@ -80,7 +80,7 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
     if rate is None:
         limit = _within_host(definition, route, summary.params.get("size", 0))
     else:
-        slowest = _passed(definition, min(filter(None, route.links), key=goodput))
+        slowest = _message_link(definition, min(filter(None, route.links), key=goodput))
         limit = Limit(
             kind="efa" if slowest.fabric else "tcp",
             rate=rate,
@@ -99,10 +99,10 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
         rate *= factor(definition.factor, route.ranks)
     if not size and summary.unit != "B/s":
         return summary
-    return _limited(summary, size, msgspec.structs.replace(limit, rate=rate))
+    return _with_limit(summary, size, msgspec.structs.replace(limit, rate=rate))
 
 
-def _limited(summary: Summary, size: int, limit: Limit) -> Summary:
+def _with_limit(summary: Summary, size: int, limit: Limit) -> Summary:
     """Add a limit to a summary of rates, or of the times of `size` bytes."""
     best = limit.rate if summary.unit == "B/s" else size / limit.rate
     part = share(summary.median, best, summary.unit)
@@ -140,7 +140,7 @@ def with_given_bound(
     passes = not definition.factor or hosts > 1
     if summary.unit not in ("B/s", "s") or not isinstance(size, int) or not size or not passes:
         return msgspec.structs.replace(summary, bound=None, share=None, limit=None)
-    return _limited(summary, size, msgspec.structs.replace(limit, rate=rate))
+    return _with_limit(summary, size, msgspec.structs.replace(limit, rate=rate))
 
 
 def share(median: float, bound: float, unit: str) -> float:
@@ -170,8 +170,8 @@ WAIT = "_wait"  # the end of a metric's name: often there is nothing to wait for
 def doubts(summary: Summary) -> Iterator[Doubt]:
     """Find how a value is better than possible: by more than 2 %, or with a time of 0."""
     if summary.share is not None and summary.share > BELIEVABLE:
-        assumed = summary.limit is not None and summary.limit.assumption is not None
-        yield "above_assumption" if assumed else "above_limit"
+        is_assumed = summary.limit is not None and summary.limit.assumption is not None
+        yield "above_assumption" if is_assumed else "above_limit"
     if _timeless(summary):
         yield "no_time"
 

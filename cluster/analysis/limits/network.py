@@ -38,15 +38,15 @@ UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
 MTU, JUMBO = 1500, 9000  # of Ethernet: usual, and the largest that is usual
 
 
-def scaled(limit: Limit, factor: float, **changes: Any) -> Limit:  # noqa: ANN401 - fields of a limit
+def scale(limit: Limit, factor: float, **changes: Any) -> Limit:  # noqa: ANN401 - fields of a limit
     """Multiply a limit, and what it is without its assumption."""
-    otherwise = None if limit.otherwise is None else scaled(limit.otherwise, factor, **changes)
+    otherwise = None if limit.otherwise is None else scale(limit.otherwise, factor, **changes)
     return replace(limit, rate=factor * limit.rate, otherwise=otherwise, **changes)
 
 
 def in_ways(definition: Definition, limit: Limit) -> Limit:
     """Return a limit of one direction for the directions of a metric."""
-    return scaled(limit, 2 if definition.flow == "both ways" else 1, flow=definition.flow)
+    return scale(limit, 2 if definition.flow == "both ways" else 1, flow=definition.flow)
 
 
 def tcp(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
@@ -74,11 +74,11 @@ def _connections(definition: Definition, params: Params, hardware: Hardware) -> 
         return whole
     jumbo = replace(hardware, mtu=hardware.mtu or JUMBO)
     figure = Figure(rate=streams * flow.rate, source=flow.source)
-    capped = replace(_ethernet(jumbo, figure, is_udp=is_udp), count=streams, connections=True)
+    cap = replace(_ethernet(jumbo, figure, is_udp=is_udp), count=streams, connections=True)
     if flow.is_stated:
-        return in_ways(definition, capped)
-    assumed = Assumption(kind="connection_held", rate=flow.rate, source=flow.source)
-    return replace(in_ways(definition, capped), assumption=assumed, otherwise=whole)
+        return in_ways(definition, cap)
+    assumption = Assumption(kind="connection_held", rate=flow.rate, source=flow.source)
+    return replace(in_ways(definition, cap), assumption=assumption, otherwise=whole)
 
 
 def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit:
@@ -86,9 +86,9 @@ def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit
 
     def limit_at(mtu: int) -> Limit:
         link = Link(rate=nic.rate, mtu=mtu, source=nic.source)
-        saved = 1 + UDP_SAVES / (mtu - HEADER_BYTES) if is_udp else 1.0
+        gain = 1 + UDP_SAVES / (mtu - HEADER_BYTES) if is_udp else 1.0
         kind: LimitKind = "udp" if is_udp else "tcp"
-        return Limit(kind=kind, rate=goodput(link) * saved, mtu=mtu, source=nic.source)
+        return Limit(kind=kind, rate=goodput(link) * gain, mtu=mtu, source=nic.source)
 
     if hardware.mtu:
         return limit_at(hardware.mtu)
@@ -111,21 +111,21 @@ def messages(definition: Definition, params: Params, hardware: Hardware) -> Limi
     idle = waiting + (groups - 1) * ranks if groups else waiting
     if idle > 0 and ranks * hosts <= ranks + idle:
         whole = messages(definition, {**params, "waiting": 0, "groups": 0}, hardware)
-        assumed = Assumption(kind="several_hosts", hosts=hosts)
-        return whole and replace(whole, assumption=assumed, otherwise=None)
+        assumption = Assumption(kind="several_hosts", hosts=hosts)
+        return whole and replace(whole, assumption=assumption, otherwise=None)
     line = _line(hardware, hardware.nic)
     if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
-        half = scaled(line, hosts // 2, senders=hosts // 2, half_of_hosts=True)
-        assumed = Assumption(kind="half_of_hosts_send", hosts=hosts)
-        return replace(in_ways(definition, half), assumption=assumed, otherwise=None)
+        half = scale(line, hosts // 2, senders=hosts // 2, half_of_hosts=True)
+        assumption = Assumption(kind="half_of_hosts_send", hosts=hosts)
+        return replace(in_ways(definition, half), assumption=assumption, otherwise=None)
     if pairs < PAIR:
         return in_ways(definition, line)
     senders = min(pairs, hosts // 2)
-    limit = in_ways(definition, scaled(line, senders, senders=senders))
+    limit = in_ways(definition, scale(line, senders, senders=senders))
     if 2 * pairs == hosts:  # one rank on each host: each pair has two hosts
         return limit
-    assumed = Assumption(kind="pairs_send_from_hosts", pairs=pairs, senders=senders, hosts=hosts)
-    return replace(limit, assumption=assumed, otherwise=None)
+    assumption = Assumption(kind="pairs_send_from_hosts", pairs=pairs, senders=senders, hosts=hosts)
+    return replace(limit, assumption=assumption, otherwise=None)
 
 
 def verbs(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
@@ -139,10 +139,10 @@ def _line(hardware: Hardware, nic: Figure) -> Limit:
     whole = Limit(kind=kind, rate=nic.rate, source=nic.source, host=True)
     if hardware.rdma:
         return whole
-    limit = scaled(_ethernet(hardware, nic), 1, host=True)
+    limit = scale(_ethernet(hardware, nic), 1, host=True)
     if hardware.rdma is None:
-        assumed = Assumption(kind="messages_by_tcp")
-        return replace(limit, assumption=assumed, otherwise=whole)
+        assumption = Assumption(kind="messages_by_tcp")
+        return replace(limit, assumption=assumption, otherwise=whole)
     return limit
 
 
@@ -165,13 +165,13 @@ def between_hosts(operation: str, ranks: int, hosts: int, hardware: Hardware) ->
     if hardware.bus and senders * hardware.bus.rate < line.rate:
         line = replace(slots(hardware.bus, senders), host=True)
     share = network_share(operation, ranks, hosts)
-    limit = scaled(line, share, flow="one way", hosts=hosts, times=share)
+    limit = scale(line, share, flow="one way", hosts=hosts, times=share)
     gain = share * factor(SUMMED, hosts)
     if FACTORS.get(operation, SUMMED) != SUMMED or hardware.rdma is False or gain <= share:
         return limit
     whole = line.otherwise or line
-    summed = scaled(whole, gain, flow="one way", hosts=hosts, times=gain)
-    return _unless(limit, Assumption(kind="no_sharp"), summed)
+    sharp = scale(whole, gain, flow="one way", hosts=hosts, times=gain)
+    return _unless(limit, Assumption(kind="no_sharp"), sharp)
 
 
 def slots(bus: Figure, count: int) -> Limit:
@@ -190,7 +190,7 @@ def _to_next_host(ranks: int, hardware: Hardware, line: Limit) -> Limit:
     """Limit what one rank can send to another host by the NICs next to its GPU."""
     if hardware.bus and hardware.bus.rate < line.rate:
         line = slots(hardware.bus, 1)
-    whole = scaled(line, 1, flow="one way")
+    whole = scale(line, 1, flow="one way")
     nics = max(1, hardware.nics // max(hardware.gpus, ranks))
     if hardware.nic is None or nics >= hardware.nics:
         return whole

@@ -202,24 +202,24 @@ def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
     The efficiencies are those with data from where they were asked for, with bounds if one rank
     alone was measured.
     """
-    trained = [launch for launch in launches if launch.record.benchmark == TRAINING]
-    series = {launch.name: launch for launch in measured_series(trained)}
+    runs = [launch for launch in launches if launch.record.benchmark == TRAINING]
+    series = {launch.name: launch for launch in measured_series(runs)}
     for data in ASKED:
         if rates := series.get(f"{RATE}, data {data}"):
             plain = scaling(rates)
             if plain.base > 1:  # its rate has an exchange, too
                 return plain
-            rows = tuple(_bounded(row, plain.base_rate, _exchange(trained, row.ranks))
+            rows = tuple(_with_bounds(row, plain.base_rate, _exchange(runs, row.ranks))
                          for row in plain.rows)  # fmt: skip
             return msgspec.structs.replace(plain, rows=rows)
     return None
 
 
-def _exchange(trained: Sequence[Launch], ranks: int) -> float | None:
+def _exchange(launches: Sequence[Launch], ranks: int) -> float | None:
     """Return the rate that the exchange among so many ranks alone allows."""
     rates = [
         summary.median
-        for launch in trained
+        for launch in launches
         if launch.record.spec.hosts * launch.record.spec.ranks_per_host == ranks
         for summary in launch.summaries
         if summary.metric == EXCHANGE
@@ -227,7 +227,7 @@ def _exchange(trained: Sequence[Launch], ranks: int) -> float | None:
     return median(rates) if rates else None
 
 
-def _bounded(row: Efficiency, alone: float, exchange: float | None) -> Efficiency:
+def _with_bounds(row: Efficiency, alone: float, exchange: float | None) -> Efficiency:
     if exchange is None:
         return row if row.ranks > 1 else msgspec.structs.replace(row, least=1.0, most=1.0)
     computing = alone * row.ranks

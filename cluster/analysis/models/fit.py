@@ -137,10 +137,10 @@ def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Valu
     lines = _least_squares(sizes, seconds, importance)
     for _ in range(ROUNDS):
         error = np.abs(_errors(sizes, seconds, lines))
-        ordered = np.sort(np.where(inside, error, np.inf), axis=1)
-        count = np.isfinite(ordered).sum(axis=1)
+        sorted_errors = np.sort(np.where(inside, error, np.inf), axis=1)
+        count = np.isfinite(sorted_errors).sum(axis=1)
         middle = np.stack([(count - 1) // 2, count // 2], axis=1)
-        usual = np.asarray(np.take_along_axis(ordered, middle, axis=1).mean(axis=1))
+        usual = np.asarray(np.take_along_axis(sorted_errors, middle, axis=1).mean(axis=1))
         most = np.maximum(GRAIN, HUBER * PER_SPREAD * usual)[:, None]
         weights = most / np.maximum(error, most)
         lines = _least_squares(sizes, seconds, importance * weights)
@@ -153,9 +153,9 @@ def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values
     size, second = (
         (importance * values).sum(axis=1, keepdims=True) / total for values in (sizes, seconds)
     )
-    weighted = importance * (sizes - size)
-    slope = (weighted * (seconds - second)).sum(axis=1, keepdims=True) / (
-        weighted * (sizes - size)
+    deviations = importance * (sizes - size)
+    slope = (deviations * (seconds - second)).sum(axis=1, keepdims=True) / (
+        deviations * (sizes - size)
     ).sum(axis=1, keepdims=True)
     return np.concatenate([second - slope * size, slope], axis=1)
 
@@ -198,10 +198,10 @@ def _intervals(
     inverse = np.linalg.inv(design.T @ design)
     hat = design @ inverse @ design.T
     residuals = root - design @ (line * scale)
-    modified = residuals / np.sqrt(np.maximum(1 - np.diag(hat), GRAIN))
-    modified = modified - modified.mean()
+    pool = residuals / np.sqrt(np.maximum(1 - np.diag(hat), GRAIN))
+    pool = pool - pool.mean()
     residual_spread = _spread(residuals[None, :], n)[0] / float((weights == 1).mean())
-    draws = np.random.default_rng(SEED).choice(modified, size=(DRAWS, n))
+    draws = np.random.default_rng(SEED).choice(pool, size=(DRAWS, n))
     shifts = draws @ (inverse @ design.T).T
     spread = _spread(draws - shifts @ design.T, n)
     diagonal = np.sqrt(np.diag(inverse))

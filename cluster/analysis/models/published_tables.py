@@ -51,7 +51,7 @@ def series(text: str) -> tuple[Series, ...]:
     return tuple(
         Series(name=name, unit=unit, throughputs=tuple(group))
         for title, rows in _tables(COMMENT.sub("", text))
-        for (name, unit), group in _grouped(title, rows).items()
+        for (name, unit), group in _by_series(title, rows).items()
     )
 
 
@@ -70,7 +70,7 @@ def _tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
             title = heading[1]
 
 
-def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], list[Throughput]]:
+def _by_series(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], list[Throughput]]:
     groups: dict[tuple[str, str], list[Throughput]] = {}
     growing = _growing(rows)
     for row in rows:

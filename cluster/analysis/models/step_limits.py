@@ -160,31 +160,31 @@ def _by_rounds(values: Sequence[float], rounds: int) -> tuple[float, ...]:
     return tuple(median(values[start : start + steps]) for start in range(0, rounds * steps, steps))
 
 
-def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
+def split_wait(wait: tuple[float, float], fetch: tuple[float, float]) -> tuple[float, float]:
     """Divide seconds of waiting (from, to) into those of the fetch and all others."""
-    overlap = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
-    return overlap, waited[1] - waited[0] - overlap
+    overlap = max(0.0, min(wait[1], fetch[1]) - max(wait[0], fetch[0]))
+    return overlap, wait[1] - wait[0] - overlap
 
 
-def stalls(trained: Trained) -> Stalls:
+def stalls(training: Trained) -> Stalls:
     # The ranks are timed in steps with data resident. Those are the slower ones only by other work
     # beside them, and then a share of the others would be more than there is.
-    steps = tuple(map(max, trained.actual, trained.resident))
-    slowest = _slowest(trained)
-    late = [times[slowest] - _middle(times) for times in zip(*trained.busy, strict=True)]
+    steps = tuple(map(max, training.actual, training.resident))
+    slowest = _slowest(training)
+    late = [times[slowest] - _middle(times) for times in zip(*training.busy, strict=True)]
     return Stalls(
-        fetch=_stall_share(trained.actual, trained.memory, trained.actual),
-        preparation=_stall_share(trained.memory, trained.resident, trained.actual),
-        exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)])
-        if len(trained.busy) > 1  # one rank packs and unpacks its gradients, and waits for nobody
+        fetch=_stall_share(training.actual, training.memory, training.actual),
+        preparation=_stall_share(training.memory, training.resident, training.actual),
+        exchange=_sure([wait / step for wait, step in zip(training.exposed, steps, strict=True)])
+        if len(training.busy) > 1  # one rank packs and unpacks its gradients, and waits for nobody
         else 0.0,
         slow_rank=_sure([more / step for more, step in zip(late, steps, strict=True)]),
     )
 
 
-def _slowest(trained: Trained) -> int:
+def _slowest(training: Trained) -> int:
     """Return the rank that computes longest, over all rounds."""
-    medians = [median(rounds) for rounds in trained.busy]
+    medians = [median(rounds) for rounds in training.busy]
     return medians.index(max(medians))
 
 
@@ -193,8 +193,8 @@ def _middle(busy: Sequence[float]) -> float:
     return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
 
 
-def _stall_share(stalled: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
-    return _sure([(a - b) / c for a, b, c in zip(stalled, rest, whole, strict=True)])
+def _stall_share(phase: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
+    return _sure([(a - b) / c for a, b, c in zip(phase, rest, whole, strict=True)])
 
 
 def _ranks(n: int) -> tuple[int, int] | None:
@@ -206,52 +206,52 @@ def _ranks(n: int) -> tuple[int, int] | None:
 
 def _sure(shares: Sequence[float]) -> float:
     """Return the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
-    ordered = sorted(shares)
-    ranks = _ranks(len(ordered))
-    lowest = ordered[ranks[0] - 1] if ranks else ordered[0]
-    return median(ordered) if lowest > 0 else 0.0
+    sorted_shares = sorted(shares)
+    ranks = _ranks(len(sorted_shares))
+    lowest = sorted_shares[ranks[0] - 1] if ranks else sorted_shares[0]
+    return median(sorted_shares) if lowest > 0 else 0.0
 
 
-def bounds(trained: Trained) -> dict[Stage, float]:
+def bounds(training: Trained) -> dict[Stage, float]:
     """Return the samples per second of all ranks that each measured stage alone would allow."""
     rates: dict[Stage, float | None] = {
-        "compute": trained.samples / max(median(rounds) for rounds in trained.busy),
-        "fetch": trained.fetch,
-        "preparation": trained.preparation,
-        "exchange": trained.exchange,
+        "compute": training.samples / max(median(rounds) for rounds in training.busy),
+        "fetch": training.fetch,
+        "preparation": training.preparation,
+        "exchange": training.exchange,
     }
     return {stage: rate for stage, rate in rates.items() if rate is not None}
 
 
-def judge(trained: Trained) -> TrainingVerdict:
-    loss, allowed = stalls(trained), bounds(trained)
-    limit = min(allowed, key=lambda stage: allowed[stage])
-    rate = trained.samples / median(trained.actual)
-    held_up = limit in INPUT and rate >= REACHED * allowed[limit] and _share(loss, limit) > 0
+def judge(training: Trained) -> TrainingVerdict:
+    loss, rates = stalls(training), bounds(training)
+    limit = min(rates, key=lambda stage: rates[stage])
+    rate = training.samples / median(training.actual)
+    held_up = limit in INPUT and rate >= REACHED * rates[limit] and _share(loss, limit) > 0
     # Loading goes on while ranks compute and exchange: where the input alone is as slow as the
     # steps, an exchange that is shorter than a batch takes costs nothing.
     stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
     shares = {stage: _share(loss, stage) for stage in stages}
-    if _times_slower(trained) >= SLOWER:
+    if _times_slower(training) >= SLOWER:
         shares["slow_rank"] = loss.slow_rank
     most = max(shares, key=lambda stage: shares[stage])
     stage = limit if held_up else (most if shares[most] >= NOTICED else "compute")
-    more_to_do = ((trained.memory, trained.actual), (trained.resident, trained.memory))
-    gained = max(
-        median((a - b) / c for a, b, c in zip(less, more, trained.actual, strict=True))
+    more_to_do = ((training.memory, training.actual), (training.resident, training.memory))
+    gain = max(
+        median((a - b) / c for a, b, c in zip(less, more, training.actual, strict=True))
         for less, more in more_to_do
     )
     return TrainingVerdict(
         stage=stage,
         rate=rate,
         limit=limit,
-        bounds=allowed,
+        bounds=rates,
         stalls=loss,
-        slowest=_slowest(trained),
-        times_slower=_times_slower(trained),
-        rounds=len(trained.actual),
-        sure=_ranks(len(trained.actual)) is not None,
-        contradiction=gained if gained >= NOTICED else 0.0,
+        slowest=_slowest(training),
+        times_slower=_times_slower(training),
+        rounds=len(training.actual),
+        sure=_ranks(len(training.actual)) is not None,
+        contradiction=gain if gain >= NOTICED else 0.0,
     )
 
 
@@ -259,12 +259,12 @@ def _share(loss: Stalls, stage: Stage) -> float:
     return {"fetch": loss.fetch, "preparation": loss.preparation, "exchange": loss.exchange}[stage]
 
 
-def _times_slower(trained: Trained) -> float:
+def _times_slower(training: Trained) -> float:
     """Tell how many times as long as the others the slowest rank computes; 1 if it is alone."""
-    slowest = _slowest(trained)
-    other_ranks = [rounds for rank, rounds in enumerate(trained.busy) if rank != slowest]
+    slowest = _slowest(training)
+    other_ranks = [rounds for rank, rounds in enumerate(training.busy) if rank != slowest]
     if not other_ranks:
         return 1.0
-    rounds = zip(trained.busy[slowest], zip(*other_ranks, strict=True), strict=True)
+    rounds = zip(training.busy[slowest], zip(*other_ranks, strict=True), strict=True)
     ratios: list[float] = [seconds / median(rest) for seconds, rest in rounds]
     return median(ratios)

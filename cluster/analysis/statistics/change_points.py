@@ -91,7 +91,7 @@ def look(values: Sequence[float]) -> Look:
     newest = _newest(logs)
     if newest and newest.excess > 0:  # an alarm: the newest values are a segment
         last = _Place(len(logs) - newest.size, newest.errors, newest.error)
-        places = [*_settled(logs), last]
+        places = [*_old_places(logs), last]
     else:
         places = sorted(_split(logs, 0, len(logs), SEGMENT))
     ends = [0, *(place.at for place in places), len(logs)]
@@ -129,10 +129,10 @@ class _Place(NamedTuple):
     error: float
 
 
-def _settled(logs: Floats) -> list[_Place]:
+def _old_places(logs: Floats) -> list[_Place]:
     """Find the changes that the newest values have no part in."""
-    settled = logs[: -max(ALARMS)]
-    return sorted(_split(settled, 0, len(settled), PROVED))
+    history = logs[: -max(ALARMS)]
+    return sorted(_split(history, 0, len(history), PROVED))
 
 
 def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
@@ -140,11 +140,11 @@ def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
     right = last if end == len(logs) else SEGMENT
     if end - start < max(LEAST, SEGMENT + right):
         return
-    clipped = _clipped(logs[start:end])
-    middle, errors, error = _largest_difference(clipped, right)
+    values = _clip(logs[start:end])
+    middle, errors, error = _largest_difference(values, right)
     places: tuple[int, ...] = (middle,)
     if errors < THRESHOLD:
-        places, errors, error = _largest_passing(clipped, right)
+        places, errors, error = _largest_passing(values, right)
         if errors < PASSED:
             return
     yield from (_Place(start + place, errors, error) for place in places)
@@ -168,12 +168,12 @@ class _Newest(NamedTuple):
 
 def _newest(logs: Floats) -> _Newest | None:
     """Compare the newest values with all since the last change: the number that differs most."""
-    settled = _settled(logs)
-    whole = logs[settled[-1].at if settled else 0 :]
+    places = _old_places(logs)
+    whole = logs[places[-1].at if places else 0 :]
     if len(whole) < LEAST + max(ALARMS):
         values = whole
     else:
-        values = np.concatenate((_clipped(whole[: -max(ALARMS)]), whole[-max(ALARMS) :]))
+        values = np.concatenate((_clip(whole[: -max(ALARMS)]), whole[-max(ALARMS) :]))
     candidates = []
     for count, alarm in ALARMS.items():
         before, after = values[:-count], values[-count:]
@@ -223,9 +223,9 @@ def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
     least = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     if distance < WATCHED * least:  # a correlation would only lessen it
         return distance / least, least, 0.0
-    measured = _correlation(rest, variance)
+    estimate = _correlation(rest, variance)
     correlation = min(
-        max((count * measured + WEIGHT * ASSUMED) / (count + WEIGHT), 0.0), CORRELATED
+        max((count * estimate + WEIGHT * ASSUMED) / (count + WEIGHT), 0.0), CORRELATED
     )
     sizes = np.array([len(before), len(after)])
     error = math.sqrt(variance * float(_variance_of_mean(sizes, correlation).sum()))
@@ -290,11 +290,11 @@ def _weights(count: int, right_least: int) -> Floats:
 
 def _autocorrelation(rest: Floats, variance: float) -> float:
     """Estimate the correlation of a value with the one before, on the high side."""
-    corrected = _correlation(rest, variance)
+    correlation = _correlation(rest, variance)
     error = 1 / math.sqrt(len(rest))
-    if corrected > error:
-        corrected += error  # if launches resemble each other, assume the higher correlation
-    return min(max(corrected, 0.0), CORRELATED)
+    if correlation > error:
+        correlation += error  # if launches resemble each other, assume the higher correlation
+    return min(max(correlation, 0.0), CORRELATED)
 
 
 def _correlation(rest: Floats, variance: float) -> float:
@@ -311,7 +311,7 @@ def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:
     return whole / sizes
 
 
-def _clipped(logs: Floats) -> Floats:
+def _clip(logs: Floats) -> Floats:
     """Clip single spikes; a value whose neighbours are similar is not a spike."""
     before, after = np.append(logs[1], logs[:-1]), np.append(logs[1:], logs[-2])
     middle = np.maximum(np.minimum(before, logs), np.minimum(np.maximum(before, logs), after))

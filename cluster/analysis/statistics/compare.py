@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from cluster.analysis.statistics.factors import Factor, differing_factors, factors
-from cluster.analysis.topology.nccl_toggles import ToggleProof, undecided
+from cluster.analysis.topology.nccl_toggles import ToggleProof, missing_proof
 from cluster.core.errors import SpecError
 from cluster.core.model.results.measurements import Summary
 from cluster.core.model.results.records import Record
@@ -180,7 +180,7 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
     cells = [_cell(pair, (base, other), threshold) for pair in pairs]
     cells = _without_chance_verdicts(cells, pairs, base, other)
     # A variable of NCCL may have done nothing.
-    proof = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
+    proof = missing_proof(*([launch.toggle for launch in side.launches] for side in (base, other)))
     if proof is not None:
         reason = CellReason(kind="unproven" if proof.fault else "same_transports", proof=proof)
         cells = [
@@ -312,17 +312,17 @@ def _without_chance_verdicts(
 
     whole = (len(base.launches), len(other.launches))
     family = [i for i, cell in enumerate(cells) if cell.ratio and cell.launches == whole]
-    judged = list(cells)
+    results = list(cells)
     if not any(cell.verdict in ("faster", "slower") for cell in cells):
-        return judged
+        return results
     first, second = ([[s.median for s in pairs[i][group]] for i in family] for group in (0, 1))
     likely = dict(zip(family, permutation_p_values(first, second), strict=True)) if family else {}
     for i, cell in enumerate(cells):
         if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > RARE:
             chance = CellReason(kind="chance", count=len(family))
             reason = chance if i in likely else CellReason(kind="value_missing")
-            judged[i] = msgspec.structs.replace(cell, verdict="inconclusive", reason=reason)
-    return judged
+            results[i] = msgspec.structs.replace(cell, verdict="inconclusive", reason=reason)
+    return results
 
 
 def _notes(base: Side, other: Side) -> Iterator[ComparisonNote]:

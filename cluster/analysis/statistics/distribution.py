@@ -59,12 +59,12 @@ def _half(n: int, k: int) -> float:
     return math.exp(log - n * math.log(2))
 
 
-def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
+def median_interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of the median of sorted values; None for fewer than 6."""
-    ranks = median_interval_ranks(len(ordered))
+    ranks = median_interval_ranks(len(values))
     if ranks is None:
         return None
-    return float(ordered[ranks[0] - 1]), float(ordered[ranks[1] - 1])
+    return float(values[ranks[0] - 1]), float(values[ranks[1] - 1])
 
 
 def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
@@ -72,19 +72,19 @@ def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
 
     It has at least 20 values, a median above 0, and half of its interval is at most 2.5 % of it.
     """
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    interval = median_interval(ordered)
-    if interval is None or len(ordered) < ENOUGH_VALUES:
+    sorted_values = np.sort(np.asarray(values, dtype=np.float64))
+    interval = median_interval(sorted_values)
+    if interval is None or len(sorted_values) < ENOUGH_VALUES:
         return False
-    median = middle(ordered)
+    median = middle(sorted_values)
     return median > 0 and (interval[1] - interval[0]) / 2 <= PRECISE * median
 
 
-def middle(ordered: NDArray[np.float64]) -> float:
+def middle(values: NDArray[np.float64]) -> float:
     """Return the median of values that are sorted already; there is at least one."""
-    half = len(ordered) // 2
-    value = float(ordered[half])
-    return value if len(ordered) % 2 else (float(ordered[half - 1]) + value) / 2
+    half = len(values) // 2
+    value = float(values[half])
+    return value if len(values) % 2 else (float(values[half - 1]) + value) / 2
 
 
 MATTERS = 0.03  # of a value: a smaller difference is of no practical interest
@@ -101,57 +101,57 @@ STEPS = 3  # of the grid, per bandwidth
 COARSEST, FINEST = 64, 8192  # steps of the whole grid
 
 
-def statistics(series: Values, ordered: Values, *, slow: bool) -> dict[str, Any]:
-    """Return what of a summary the values alone decide; the tail are the high ones if `slow`."""
-    p1, p5, p95, p99 = (quantile(ordered, part) for part in (FIRST_PERCENTILE, 0.05, 0.95, 0.99))
-    median = middle(ordered)
+def statistics(series: Values, values: Values, *, slow: bool) -> dict[str, Any]:
+    """Return what of a summary a series, given also sorted, decides; the tail is high if `slow`."""
+    p1, p5, p95, p99 = (quantile(values, part) for part in (FIRST_PERCENTILE, 0.05, 0.95, 0.99))
+    median = middle(values)
     high, low = (p99, median) if slow else (median, p1)
     return {
-        "n": len(ordered),
+        "n": len(values),
         "median": median,
-        "ci": median_interval(ordered),
+        "ci": median_interval(values),
         "p5": p5,
         "p95": p95,
         "p99": p99,
         "converged": has_converged(series),
-        "shape": shape(series, ordered, tail=high / low if low > 0 else 1.0),
+        "shape": shape(series, values, tail=high / low if low > 0 else 1.0),
     }
 
 
-def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
+def shape(series: Values, values: Values, *, tail: float) -> Distribution:
     """Describe a series, given also sorted, beyond its median.
 
     `tail` is how many times slower than the median the slowest 1 % of values are.
     """
-    p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
+    p25, p75 = quantile(values, 0.25), quantile(values, 0.75)
     change, real = drift(series)
     return Distribution(
-        minimum=float(ordered[0]),
+        minimum=float(values[0]),
         p25=p25,
         p75=p75,
-        maximum=float(ordered[-1]),
-        outliers=outliers(ordered, p25, p75),
+        maximum=float(values[-1]),
+        outliers=outliers(values, p25, p75),
         drift=change,
         drifts=real,
-        modes=modes(ordered),
+        modes=modes(values),
         tail=tail,
     )
 
 
-def quantile(ordered: Values, part: float) -> float:
+def quantile(values: Values, part: float) -> float:
     """Return what a share `part` of sorted values is below, as NumPy's `percentile`."""
-    place = part * (len(ordered) - 1)
+    place = part * (len(values) - 1)
     low = int(place)
-    start, end = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    start, end = float(values[low]), float(values[min(low + 1, len(values) - 1)])
     return start + (end - start) * (place - low)
 
 
-def outliers(ordered: Values, p25: float, p75: float) -> int:
+def outliers(values: Values, p25: float, p75: float) -> int:
     """Count sorted values that are more than three quartile ranges beyond the quartiles."""
     reach = FAR * (p75 - p25)
-    low_count = np.searchsorted(ordered, p25 - reach, side="left")
-    upto = np.searchsorted(ordered, p75 + reach, side="right")
-    return int(low_count + len(ordered) - upto)
+    low_count = np.searchsorted(values, p25 - reach, side="left")
+    upto = np.searchsorted(values, p75 + reach, side="right")
+    return int(low_count + len(values) - upto)
 
 
 def drift(series: Values) -> tuple[float | None, bool]:
@@ -186,7 +186,7 @@ def has_converged(series: Sequence[float] | Values) -> bool:
     return is_precise(values) and not drift(values)[1]
 
 
-def modes(ordered: Values) -> tuple[float, ...]:
+def modes(values: Values) -> tuple[float, ...]:
     """Return the values that sorted ones cluster around, if there are several.
 
     The density of the values' logarithms is estimated with a Gaussian kernel, no narrower than the
@@ -194,20 +194,20 @@ def modes(ordered: Values) -> tuple[float, ...]:
     the lower one or less, and a tenth of all values, 15 or more, belong to each. Fewer than 50
     values have none.
     """
-    if len(ordered) < ENOUGH_FOR_MODES or ordered[0] <= 0:
+    if len(values) < ENOUGH_FOR_MODES or values[0] <= 0:
         return ()
-    logs = np.log(ordered)
+    logs = np.log(values)
     low, high = quantile(logs, 0.005), quantile(logs, 0.995)
     # Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step
     quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
     spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
     # The clock's step is estimated as the distance from the middle value to the next ones.
-    middle = float(ordered[len(ordered) // 2])
-    predecessor = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
-    successor = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
+    middle = float(values[len(values) // 2])
+    predecessor = values[: np.searchsorted(values, middle * (1 - SAME), side="left")][-1:]
+    successor = values[np.searchsorted(values, middle * (1 + SAME), side="right") :][:1]
     gaps = [abs(float(value) - middle) for value in (*predecessor, *successor)]
-    clock = min(gaps, default=0.0) / quantile(ordered, 0.5)
-    silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
+    clock = min(gaps, default=0.0) / quantile(values, 0.5)
+    silverman: float = BANDWIDTH * spread * len(values) ** -0.2
     width = max(silverman, NARROWEST, clock)
     if high - low < width:
         return ()

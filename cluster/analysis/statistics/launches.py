@@ -18,19 +18,19 @@ UNSTEADY = 0.25  # spread of the launches' medians, from which there is a note a
 Cause = Literal["shared_cores", "virtual_cores", "busy"]
 
 
-def spread(pooled: Summary) -> float | None:
+def spread(pool: Summary) -> float | None:
     """Return the highest minus the lowest median of a result of `pool_launches`.
 
     It is relative to the median over launches; None of one launch, or if the median is not above 0.
     """
-    if pooled.shape is None or pooled.n < 2 or not pooled.median > 0:  # noqa: PLR2004 - two differ
+    if pool.shape is None or pool.n < 2 or not pool.median > 0:  # noqa: PLR2004 - two differ
         return None
-    return (pooled.shape.maximum - pooled.shape.minimum) / pooled.median
+    return (pool.shape.maximum - pool.shape.minimum) / pool.median
 
 
-def unsteady(pooled: Sequence[Summary]) -> tuple[Summary, ...]:
+def unsteady(summaries: Sequence[Summary]) -> tuple[Summary, ...]:
     """Return the results of `pool_launches` that differ from launch to launch, the worst first."""
-    points = [s for s in pooled if s.shape is not None and (spread(s) or 0.0) > UNSTEADY]
+    points = [s for s in summaries if s.shape is not None and (spread(s) or 0.0) > UNSTEADY]
     return tuple(sorted(points, key=lambda summary: -(spread(summary) or 0.0)))
 
 
@@ -66,8 +66,8 @@ def find_slowdown(measurements: Sequence[Measurement]) -> Slowdown | None:
     The last repetitions are compared with those before. If all of a series are slow, they are
     compared with the series before it, in proportion to the bytes that are moved.
     """
-    unfinished = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]
-    for number in unfinished:
+    numbers = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]
+    for number in numbers:
         series = measurements[number]
         slowdown = _within_series(series) or _after_series(series, measurements[:number])
         if slowdown is not None:

@@ -54,8 +54,8 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
     between = max(0.0, (between_jobs / (draw_count - 1) - within) / typical)
     total = between + within / typical
     # The share of random deals that differ as much between draws, this one included.
-    dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
-    hits = (_between_squares(dealt, counts) >= between_jobs * (1 - 1e-9)).sum()
+    deals = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
+    hits = (_between_squares(deals, counts) >= between_jobs * (1 - 1e-9)).sum()
     return VarianceSplit(
         mean=float(values.mean()),
         between=math.sqrt(between),
@@ -151,11 +151,11 @@ def _best(
         best = expected_best(means, count, better)
         # The best draw is expected at its share of the distance that is not from jobs.
         gain = part.reliability * abs(best - usual) / abs(usual) if usual else 0.0
-        saved = gain if better == "lower" else gain / (1 + gain)
+        savings = gain if better == "lower" else gain / (1 + gain)
         yield BestOfDraws(
             draws=count,
             measured=best,
             gain=gain,
             dollars=None if mean_cost is None else count * mean_cost,
-            hours=(count - 1) * seconds / HOUR / saved if saved else None,
+            hours=(count - 1) * seconds / HOUR / savings if savings else None,
         )

@@ -30,12 +30,12 @@ def summarize(
     or has another unit, raises a ParseError.
     """
     by_id = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
-    keyed = sorted(
+    pairs = sorted(
         ((_group(m, by_id), m) for m in measurements if m.values), key=lambda pair: pair[0]
     )
     return tuple(
         _summary(by_id[key[1]][1], [m for _, m in group], route)
-        for key, group in groupby(keyed, key=lambda pair: pair[0])
+        for key, group in groupby(pairs, key=lambda pair: pair[0])
     )
 
 
@@ -68,7 +68,7 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
     if definition.aggregation == "slowest rank":
         shortest = min(len(column) for column in columns)  # a stopped run may differ by one
         series = np.max([column[:shortest] for column in columns], axis=0)
-    ordered = np.sort(series)
+    values = np.sort(series)
     first = measurements[0]
     params = dict(first.params)
     if definition.aggregation == "each rank":
@@ -81,10 +81,10 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
         better=definition.better,
         params=params,
         complete=all(m.complete for m in measurements),
-        **statistics(series, ordered, slow=slow),
+        **statistics(series, values, slow=slow),
     )
     if first.unit == "s" and definition.unit == "B/s":
-        summary = _as_rate(summary, first.bytes, p1_time=quantile(ordered, FIRST_PERCENTILE))
+        summary = _as_rate(summary, first.bytes, p1_time=quantile(values, FIRST_PERCENTILE))
     return with_link_bound(summary, definition, first.bytes, route)
 
 

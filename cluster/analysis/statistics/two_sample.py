@@ -94,8 +94,8 @@ def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
 
     The unit is their own spread; the first group is the first n launches of an order.
     """
-    ordered = logs[orders]
-    groups = (ordered[:, :n], ordered[:, n:])
+    samples = logs[orders]
+    groups = (samples[:, :n], samples[:, n:])
     first, second = (group.mean(axis=1) for group in groups)
     variances = [group.var(axis=1, ddof=1) / group.shape[1] for group in groups]
     spread = np.sqrt(variances[0] + variances[1] + GRAIN**2)

@@ -81,7 +81,7 @@ def toggle_proof(
     if log is None:
         return ToggleProof(setting=setting, fault=ProofFault(kind="no_log"))
     pairs = tuple(_pairs(log, topologies, limit))
-    fault = _unread(variables, limit, log) or _disobeyed(pairs, limit)
+    fault = _read_fault(variables, limit, log) or _transport_fault(pairs, limit)
     return ToggleProof(setting=setting, pairs=pairs, fault=fault)
 
 
@@ -95,7 +95,7 @@ def level(variables: Mapping[str, str]) -> str:
     return text if text in LEVELS else ""
 
 
-def undecided(
+def missing_proof(
     base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | None]
 ) -> ToggleProof | None:
     """Return why two conditions do not show what a variable does; None if they do.
@@ -117,7 +117,7 @@ def undecided(
     return proofs[0] if direct[0] == direct[1] else None
 
 
-def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> ProofFault | None:
+def _read_fault(variables: Mapping[str, str], limit: str, log: NcclLog) -> ProofFault | None:
     """Return what NCCL read instead of the variables; None if it read them."""
     read = {setting.name: setting.value for setting in log.settings if setting.name in TOGGLES}
     if not limit:
@@ -129,7 +129,7 @@ def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> ProofFaul
     return ProofFault(kind="read_other" if read else "not_read", read=tuple(read.items()))
 
 
-def _disobeyed(pairs: Sequence[PairProof], limit: str) -> ProofFault | None:
+def _transport_fault(pairs: Sequence[PairProof], limit: str) -> ProofFault | None:
     if not pairs:
         return ProofFault(kind="no_pairs")
     wrong = next((pair for pair in pairs if pair.fault), None)
@@ -164,9 +164,9 @@ def _pair_fault(carrier: Carrier, path: str, limit: str) -> PairFault | None:
     if not limit:
         return None
     level = "NVL" if nvlinks(path) else SAME.get(path, path)
-    allowed = LEVELS.index(level) <= LEVELS.index(limit) if level in LEVELS else None
-    if direct and allowed is False:
+    is_allowed = LEVELS.index(level) <= LEVELS.index(limit) if level in LEVELS else None
+    if direct and is_allowed is False:
         return PairFault(kind="beyond", via=direct[0], limit=limit)
-    if direct or allowed is False:
+    if direct or is_allowed is False:
         return None
-    return PairFault(kind="indirect" if allowed else "path_unknown", via=carrier.via[0])
+    return PairFault(kind="indirect" if is_allowed else "path_unknown", via=carrier.via[0])

@@ -128,36 +128,36 @@ def gpu_topology(
     """Find out how GPUs are connected, from all that is known; empty if that is nothing."""
     copies = _copies(measurements)
     paths = _paths(topology) if topology else {}
-    numbered = [
+    rows = [
         (_number(name), row)
         for name, row in (zip(access.devices, access.status, strict=True) if access else ())
         if Device(name=name, paths=row).is_gpu
     ]
-    allowed = {
+    statuses = {
         (a, b): row[column]
-        for (a, row) in numbered
-        for column, (b, _) in enumerate(numbered)
+        for (a, row) in rows
+        for column, (b, _) in enumerate(rows)
         if a < b and column < len(row) and row[column] != UNKNOWN
     }
-    names = sorted(paths.keys() | copies.keys() | allowed.keys())
+    names = sorted(paths.keys() | copies.keys() | statuses.keys())
     may_infer = topology is None and all(BOARD in model for model in models)
-    inferred = _inferred(copies) if may_infer else {}
+    guesses = _infer_paths(copies) if may_infer else {}
     pairs = tuple(
         GpuPair(
             gpus=gpus,
-            path=paths.get(gpus) or inferred.get(gpus, UNKNOWN),
-            inferred=gpus in inferred,
+            path=paths.get(gpus) or guesses.get(gpus, UNKNOWN),
+            inferred=gpus in guesses,
             copies=copies.get(gpus, Copies()),
-            access=allowed.get(gpus, ""),
+            access=statuses.get(gpus, ""),
         )
         for gpus in names
     )
-    measured = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
+    candidates = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
     return GpuTopology(
         pairs=pairs,
         groups=tuple(_groups(pairs)),
-        best=tuple(_extreme_pairs(measured, max)),
-        worst=tuple(_extreme_pairs(measured, min)),
+        best=tuple(_extreme_pairs(candidates, max)),
+        worst=tuple(_extreme_pairs(candidates, min)),
         nearest=tuple(_nearest(topology)) if topology else (),
         misfits=tuple(_misfits(pairs)),
         findings=tuple(_gains(pairs)),
@@ -187,7 +187,7 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
         row, column = m.params.get("row"), m.params.get("column")
         if not isinstance(row, int) or not isinstance(column, int) or row == column:
             continue
-        rates[min(row, column), max(row, column)][_measured(m)] += m.values
+        rates[min(row, column), max(row, column)][_test_name(m)] += m.values
     one_way = any("p2p_bandwidth on" in kinds for kinds in rates.values())
     rate, ways = ("p2p_bandwidth", 1) if one_way else ("p2p_bidirectional", 2)
     return {
@@ -203,7 +203,7 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
     }
 
 
-def _measured(m: Measurement) -> str:
+def _test_name(m: Measurement) -> str:
     """Name what was measured; copies of nvbandwidth are treated like those of the older test."""
     if m.metric == "p2p_latency" and m.params.get("clock") == "CPU":
         return "other"  # it includes the time to launch the copy
@@ -213,7 +213,7 @@ def _measured(m: Measurement) -> str:
     return "p2p_bandwidth on" if m.metric == "peer_copy_bandwidth" and alone else "other"
 
 
-def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
+def _infer_paths(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
     """Infer NVLinks from rates with peer-to-peer that are multiples of the rate of one link."""
     paths = {}
     for gpus, copy in copies.items():
@@ -258,12 +258,12 @@ def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
     sets: list[tuple[int, ...]] = [(gpu,) for gpu in gpus]
     for path in sorted({p for p in paths.values() if speed(p) > (0, 0)}, key=speed, reverse=True):
         before = sets
-        sets = _merged(sets, paths, speed(path))
+        sets = _merge(sets, paths, speed(path))
         if sets != before:
             yield GpuGroup(path=path, sets=tuple(members for members in sets if len(members) > 1))
 
 
-def _merged(
+def _merge(
     sets: list[tuple[int, ...]], paths: Mapping[tuple[int, int], str], least: tuple[int, int]
 ) -> list[tuple[int, ...]]:
     result: list[tuple[int, ...]] = []

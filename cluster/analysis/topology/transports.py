@@ -104,7 +104,7 @@ class Transports(Value, frozen=True, kw_only=True):
 def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
     findings = (
-        *(unused for experiment in experiments for unused in _unused(experiment, topology)),
+        *(finding for experiment in experiments for finding in _idle_nvlinks(experiment, topology)),
         *_costs(experiments),
         *_extremes(experiments),
         *(TransportFinding(kind="not_comparable", figure=f) for f in figures if f.alone),
@@ -123,11 +123,11 @@ def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
         if isinstance(result.detail, NcclLog):
             if open_:
                 yield open_
-            carried = tuple(carriers(result.detail))
-            most = max((carrier.channels for carrier in carried), default=0)
+            links = tuple(carriers(result.detail))
+            most = max((carrier.channels for carrier in links), default=0)
             open_ = NcclExperiment(
                 line=result.first,
-                carriers=carried,
+                carriers=links,
                 channels=max(result.detail.channels, most),
                 settings=tuple(s for s in result.detail.settings if s.name in SETTINGS),
             )
@@ -196,7 +196,7 @@ def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
             )
 
 
-def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[TransportFinding]:
+def _idle_nvlinks(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[TransportFinding]:
     """Name pairs whose NVLinks NCCL did not use."""
     for carrier in experiment.carriers:
         pair = topology.pair(*carrier.gpus) if carrier.same_host else None
@@ -214,8 +214,8 @@ def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[Trans
 
 def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare experiments on the same GPUs with and without peer-to-peer."""
-    rated = [e for e in experiments if e.rate is not None and e.carriers]
-    for _, group in groupby(sorted(rated, key=_place), key=_place):
+    candidates = [e for e in experiments if e.rate is not None and e.carriers]
+    for _, group in groupby(sorted(candidates, key=_place), key=_place):
         trials = list(group)
         ways = [experiment for experiment in trials if experiment.has_p2p]
         without_p2p = [experiment for experiment in trials if not experiment.has_p2p]
@@ -233,8 +233,8 @@ def _place(experiment: NcclExperiment) -> tuple[tuple[str, str], ...]:
 
 def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
-    rated = [e for e in experiments if e.rate is not None and not e.settings]
-    trials = [e for e in rated if len(e.carriers) == 1 and min(e.carriers[0].gpus) >= 0]
+    candidates = [e for e in experiments if e.rate is not None and not e.settings]
+    trials = [e for e in candidates if len(e.carriers) == 1 and min(e.carriers[0].gpus) >= 0]
     if len(trials) < 2:  # noqa: PLR2004 - there must be another
         return
     best = max(trials, key=lambda experiment: experiment.rate or 0.0)
@@ -263,7 +263,7 @@ def host_topologies(
     One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs are
     connected.
     """
-    measured = [m for result in results for m in result.measurements]
+    measurements = [m for result in results for m in result.measurements]
     models = [model for result in results for model in result.devices]
     details = [result.detail for result in results]
     access = next((detail for detail in details if isinstance(detail, PeerAccess)), None)
@@ -271,13 +271,13 @@ def host_topologies(
         *hosts,
         *(("", detail) for detail in details if isinstance(detail, Topology)),
     ]
-    joined = [
-        (host, matrix, gpu_topology(matrix, measured, access, models))
+    topologies = [
+        (host, matrix, gpu_topology(matrix, measurements, access, models))
         for host, matrix in matrices or [("", None)]
     ]
     hosts_ = [
         HostTopology(host=host, topology=matrix, joined=gpus, transports=transports(results, gpus))
-        for host, matrix, gpus in joined
+        for host, matrix, gpus in topologies
     ]
     return hosts_ if any(h.joined.pairs or h.transports.experiments for h in hosts_) else []
 

@@ -23,7 +23,7 @@ class Difference(Value, frozen=True, kw_only=True):
     """A collective to which ranks bring different values."""
 
     ranks: tuple[int, ...]  # the fewer ones
-    stuck: Stuck  # the collective
+    stall: Stuck  # the collective
     usual: str  # the value of most
     other: str  # of the fewer
     even: bool  # they are as many
@@ -34,25 +34,25 @@ def order_differs(situation: Situation) -> Cause | None:
     differing = first_difference(situation, lambda operation: operation.name)
     if differing is None:
         # ranks that wait for one another in several groups, or for messages
-        cycle = [stuck for stuck in situation.stuck if stuck.absent and not situation.root]
-        for stuck in situation.stuck:
-            for other in situation.stuck:
-                awaited = {*stuck.waiting} & {*other.absent}
-                missing = {*other.waiting} & {*stuck.absent}
-                if stuck is not other and awaited and missing:
+        cycle = [stall for stall in situation.stalls if stall.absent and not situation.root]
+        for stall in situation.stalls:
+            for other in situation.stalls:
+                absentees = {*stall.waiting} & {*other.absent}
+                missing = {*other.waiting} & {*stall.absent}
+                if stall is not other and absentees and missing:
                     return Cause(
-                        stragglers=tuple(map(situation.straggler, sorted(awaited | missing))),
-                        stuck=stuck,
+                        stragglers=tuple(map(situation.straggler, sorted(absentees | missing))),
+                        stuck=stall,
                         confidence="likely",
-                        usual=stuck.name,
+                        usual=stall.name,
                         other=other.name,
-                        hard=situation.repeated,
+                        hard=situation.is_static,
                     )
         if not cycle:
             return None
-        ranks = sorted({rank for stuck in cycle for rank in stuck.absent})
-        return situation.cause(ranks, "likely", hard=situation.repeated)
-    is_sure = situation.repeated and not differing.even
+        ranks = sorted({rank for stall in cycle for rank in stall.absent})
+        return situation.cause(ranks, "likely", hard=situation.is_static)
+    is_sure = situation.is_static and not differing.even
     return _cause(situation, differing, "certain" if is_sure else "likely")
 
 
@@ -73,13 +73,13 @@ def _describe_values(operation: Operation) -> str:
 
 def group_differs(situation: Situation) -> Cause | None:
     """One name of a group, that is waited in, for two sets of members that share a rank."""
-    of_group = {stuck.group: stuck for stuck in situation.stuck[::-1]}  # the first of each
-    for stuck in sorted(of_group.values(), key=situation.stuck.index):
+    of_group = {stall.group: stall for stall in situation.stalls[::-1]}  # the first of each
+    for stall in sorted(of_group.values(), key=situation.stalls.index):
         members = {
             view.rank: group.ranks
             for view in situation.views
             for group in view.groups
-            if group.group == stuck.group and view.rank in group.ranks
+            if group.group == stall.group and view.rank in group.ranks
         }
         usual = Counter(members.values()).most_common(1)
         odd = [
@@ -88,7 +88,7 @@ def group_differs(situation: Situation) -> Cause | None:
         if odd:
             return Cause(
                 stragglers=tuple(map(situation.straggler, odd)),
-                stuck=stuck,
+                stuck=stall,
                 confidence="likely",
                 usual_ranks=usual[0][0],
                 other_ranks=members[odd[0]],
@@ -98,30 +98,30 @@ def group_differs(situation: Situation) -> Cause | None:
 
 def rank_absent(situation: Situation) -> Cause | None:
     """The ranks at the end of the chain of waiting; unseen ones are less sure."""
-    if not situation.root or {*situation.root} & {*situation.stuck[0].unseen}:
+    if not situation.root or {*situation.root} & {*situation.stalls[0].unseen}:
         return situation.cause(situation.root, "possible")
     waits = any(situation.view(rank).call for rank in situation.root)  # for one other rank
-    sure = situation.settled and not waits
+    sure = situation.is_settled and not waits
     return situation.cause(situation.root, "certain" if sure else "likely")
 
 
 def link_cut(situation: Situation) -> Cause | None:
     """All have entered the same collective: what is between them, or a device, is at fault."""
-    if not situation.stuck or situation.awaited:
+    if not situation.stalls or situation.laggards:
         return None
-    is_sure = situation.settled and situation.complete
+    is_sure = situation.is_settled and situation.complete
     sure: Confidence = "likely" if is_sure else "possible"
-    return Cause(stuck=situation.stuck[0], confidence=sure)
+    return Cause(stuck=situation.stalls[0], confidence=sure)
 
 
 def _cause(situation: Situation, differing: Difference, confidence: Confidence) -> Cause:
     return Cause(
         stragglers=tuple(map(situation.straggler, differing.ranks)),
-        stuck=differing.stuck,
+        stuck=differing.stall,
         confidence=confidence,
         usual=differing.usual,
         other=differing.other,
-        hard=situation.repeated and differing.stuck.has_members,
+        hard=situation.is_static and differing.stall.has_members,
     )
 
 
@@ -132,15 +132,15 @@ def first_difference(
 
     An empty value is one that cannot be compared. What has ended for all was no difference.
     """
-    for stuck in situation.stuck:
+    for stall in situation.stalls:
         values: dict[int, dict[int, str]] = defaultdict(dict)
         names: dict[int, set[str]] = defaultdict(set)
         pending: set[int] = set()
-        members = {*stuck.waiting, *stuck.absent, *stuck.ended}
+        members = {*stall.waiting, *stall.absent, *stall.ended}
         for view in map(situation.view, sorted(members)):
             for operation in view.operations:
                 value = "" if operation.peer >= 0 else value_of(operation)
-                if value and operation.group == stuck.group:
+                if value and operation.group == stall.group:
                     values[operation.number][view.rank] = value
                     names[operation.number].add(operation.name)
                     if not operation.done:
@@ -154,7 +154,7 @@ def first_difference(
             name = min(names[number], key=lambda n: n != usual)
             return Difference(
                 ranks=tuple(ranks),
-                stuck=msgspec.structs.replace(stuck, number=number, name=name),
+                stall=msgspec.structs.replace(stall, number=number, name=name),
                 usual=usual,
                 other=values[number][ranks[0]],
                 even=counts[0][1] == counts[1][1],

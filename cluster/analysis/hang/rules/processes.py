@@ -16,9 +16,9 @@ WAITS = ("acquire", "__enter__", "join", "wait", "get", "put", "result", "_wait_
 def host_dead(situation: Situation) -> Cause | None:
     """A host that does not answer: no connection to it."""
     ranks = situation.blocked_in("unreachable")
-    if not situation.stuck:
+    if not situation.stalls:
         return situation.cause(ranks, "possible")
-    return situation.cause(ranks, "likely", hard=situation.repeated)
+    return situation.cause(ranks, "likely", hard=situation.is_static)
 
 
 def process_gone(situation: Situation) -> Cause | None:
@@ -28,12 +28,12 @@ def process_gone(situation: Situation) -> Cause | None:
     """
     ranks = situation.in_state("gone", "dead")
     views = [situation.view(rank) for rank in ranks]
-    gone_views = [view for view in views if view.rank in situation.awaited or view.state == "dead"]
+    gone_views = [view for view in views if view.rank in situation.laggards or view.state == "dead"]
     if gone_views:
         was_there = all(view.pid and view.state == "gone" for view in gone_views)
         sure: Confidence = "certain" if was_there else "likely"
         return situation.cause([view.rank for view in gone_views], sure, hard=True)
-    return None if situation.stuck else situation.cause(ranks, "possible")
+    return None if situation.stalls else situation.cause(ranks, "possible")
 
 
 def process_stopped(situation: Situation) -> Cause | None:

@@ -57,8 +57,8 @@ def find(text: str) -> Hardware:
     words = dict(_pair(word) for word in rest if word)
     if not first and not words:
         raise SpecError("--hardware is empty.", remedy=_remedy())
-    described = _decoded({"host": first, **words}, f"--hardware {text}")
-    return _described(described, text) if words else _by_name(first)
+    description = _decode({"host": first, **words}, f"--hardware {text}")
+    return _build(description, text) if words else _by_name(first)
 
 
 def in_toml(content: bytes, path: str) -> Hardware:
@@ -67,7 +67,7 @@ def in_toml(content: bytes, path: str) -> Hardware:
         words = msgspec.toml.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpecError(f"{path} is not valid TOML: {error}") from error
-    return _described(_decoded(words, path), path)
+    return _build(_decode(words, path), path)
 
 
 def of_devices(models: Iterable[str]) -> Hardware | None:
@@ -136,10 +136,10 @@ def names() -> tuple[str, ...]:
 
 
 def _by_name(name: str) -> Hardware:
-    lowered = name.lower()
-    listed = listed_hosts().get(lowered) or listed_hosts().get(f"standard_{lowered}")
-    if listed is not None:
-        maker, host = listed_makers()[listed[0]], listed[1]
+    lowercase = name.lower()
+    entry = listed_hosts().get(lowercase) or listed_hosts().get(f"standard_{lowercase}")
+    if entry is not None:
+        maker, host = listed_makers()[entry[0]], entry[1]
         rate = parse_rate(host.nic)
         several = f"{host.nics} x " if host.nics > 1 else ""
         hardware = Hardware(
@@ -156,7 +156,7 @@ def _by_name(name: str) -> Hardware:
             flow=None if maker.flow is None else maker.flow.figure,
         )
         return _with_gpu(hardware, host.gpu) if host.gpu else hardware
-    key = lowered if lowered in listed_gpus() else _gpu_key(name)
+    key = lowercase if lowercase in listed_gpus() else _gpu_key(name)
     if key is None:
         raise SpecError(f"There is no hardware {name!r} in our lists.", remedy=_remedy())
     return _with_gpu(Hardware(name=name), key)
@@ -237,7 +237,7 @@ def _plain(name: str) -> str:
     return _PLAIN.sub(" ", name.lower()).strip()
 
 
-def _described(words: Described, text: str) -> Hardware:
+def _build(words: Described, text: str) -> Hardware:
     base = _by_name(words.host) if words.host else Hardware(name=words.name or text)
     if words.gpu:
         key = _gpu_key(words.gpu) or (words.gpu if words.gpu in listed_gpus() else None)
@@ -287,7 +287,7 @@ def _pair(word: str) -> tuple[str, object]:
     return key, _YES_NO.get(value, value)
 
 
-def _decoded(words: dict[str, object], place: str) -> Described:
+def _decode(words: dict[str, object], place: str) -> Described:
     try:
         return decoders.convert(words, Described, strict=False)
     except msgspec.ValidationError as error:
@@ -392,12 +392,12 @@ def listed_nvlinks() -> dict[str, ListedRate]:
 
 def nvlink(architecture: str, links: int) -> Figure | None:
     """Return the rate of a GPU's NVLinks in one direction: 450 GB/s for 18 of Hopper."""
-    listed = listed_nvlinks().get(architecture)
-    if listed is None or links < 1:
+    entry = listed_nvlinks().get(architecture)
+    if entry is None or links < 1:
         return None
     part = f"{links} x NVLink of {architecture}"
-    rate = parse_rate(listed.rate) * links
-    return Figure(rate=rate, source=f"{part}: {listed.source}", part=part)
+    rate = parse_rate(entry.rate) * links
+    return Figure(rate=rate, source=f"{part}: {entry.source}", part=part)
 
 
 @cache

@@ -311,17 +311,17 @@ def _usual(summary: Summary, similar: Sequence[PublishedResult]) -> Published:
     medians = [median(result.values) for result in similar]
     low, high = min(medians), max(medians)
     if summary.better == "higher":
-        reached = sum(summary.median >= REPEATED * value for value in medians)
+        matches = sum(summary.median >= REPEATED * value for value in medians)
     else:
-        reached = sum(summary.median <= value / REPEATED for value in medians)
+        matches = sum(summary.median <= value / REPEATED for value in medians)
     enough = len(similar) >= ENOUGH or (summary.better == "higher" and summary.median < HALF * low)
     return Published(
         results=tuple(result.id for result in similar),
         runs=len(similar),
         low=low,
         high=high,
-        reached=reached,
-        word="normal" if reached else "low" if enough else "",
+        reached=matches,
+        word="normal" if matches else "low" if enough else "",
     )
 
 

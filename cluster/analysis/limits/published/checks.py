@@ -59,7 +59,7 @@ def problems(runs: Sequence[PublishedRun]) -> tuple[EntryProblem, ...]:
 def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[EntryProblem, ...]:
     """Compare an entry with the values that our parsers read from its log."""
     log_values = Counter(
-        (m.params.get("size", 0), _rounded(value))
+        (m.params.get("size", 0), _round(value))
         for m in measurements
         if m.definition == run.definition
         for value in m.values
@@ -68,7 +68,7 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[Entr
         EntryProblem(result.id, "not_in_log", (value,))
         for result in published.points([run])
         for value in result.values
-        if not log_values[result.size, _rounded(value)]
+        if not log_values[result.size, _round(value)]
     )
 
 
@@ -172,5 +172,5 @@ def _rate(result: PublishedResult) -> float:
     return result.size / value if in_seconds else value
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.9g}")
