@@ -212,7 +212,7 @@ def _rounds(setting: _Setting) -> None:
         memory=results.steps("memory"),
         actual=results.steps(params.phases[-1]),
         busy=tuple(busy),
-        exposed=_by_rounds(last, params.steps),
+        waits=_by_rounds(last, params.steps),
         fetch=None if link is None else link / size,
         preparation=results.rate(definitions.PREPARATION_RATE),
         exchange=results.rate(definitions.EXCHANGE_RATE),

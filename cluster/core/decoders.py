@@ -17,7 +17,7 @@ Hook = Callable[[type, object], object]
 T = TypeVar("T")
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what damaged JSON raises
 _reading = threading.Lock()
-_prepared: set[object] = set()
+_types: set[object] = set()
 
 
 @overload
@@ -58,7 +58,7 @@ def convert(
 
 def _prepare(kind: object) -> None:
     """Have msgspec read the annotations of a type in one thread at a time."""
-    if kind not in _prepared:
+    if kind not in _types:
         with _reading:
             msgspec.json.Decoder(kind)
-            _prepared.add(kind)
+            _types.add(kind)

@@ -166,7 +166,7 @@ def raise_all(errors: Sequence[ClusterError], outcome: str) -> None:
 
 
 @contextmanager
-def collected(errors: list[ClusterError]) -> Iterator[None]:
+def collect_errors(errors: list[ClusterError]) -> Iterator[None]:
     """Add the error of a block, if it fails, to others, and go on."""
     try:
         yield

@@ -39,11 +39,11 @@ P = TypeVar("P", bound=Plugin)
 
 def names(kind: type[Plugin]) -> tuple[str, ...]:
     """List the plug-ins of a kind, sorted, without importing them; `_name` is shared code."""
-    return _listed(tuple((path, _read_time(path)) for path in _paths(kind)))
+    return _list_names(tuple((path, _read_time(path)) for path in _paths(kind)))
 
 
 @lru_cache(maxsize=64)
-def _listed(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+def _list_names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """List folders again only after a change: each log that is read asks for all parsers."""
     modules = (module.name for module in pkgutil.iter_modules([path for path, _ in folders]))
     return tuple(sorted(name for name in modules if not name.startswith("_")))

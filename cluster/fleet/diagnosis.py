@@ -92,7 +92,7 @@ def diagnose(
         best=float(table.rates.max()),
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),
-        groups=fleet.groups if fleet.grouped else (),
+        groups=fleet.groups if fleet.has_groups else (),
         reason=reason,
         suspects=suspects,
     )

@@ -81,7 +81,7 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         reference=reference if math.isfinite(reference) else None,
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),
-        groups=fleet.groups if fleet.grouped else (),
+        groups=fleet.groups if fleet.has_groups else (),
         reason=reason,
         suspects=suspects,
     )
@@ -102,7 +102,7 @@ def _compare(fleet: Fleet, tests: Sequence[PairTest]) -> _Comparison:
     are compared with one another, too: distance is no fault.
     """
     solution = _solved(fleet, tests)
-    groups = fleet.groups if fleet.grouped else _groups(solution)
+    groups = fleet.groups if fleet.has_groups else _groups(solution)
     if not groups:
         return _Comparison(solution)
     grouped = msgspec.structs.replace(fleet, groups=groups)

@@ -215,11 +215,11 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
     """Choose pairs to test alone: from different groups, if there are several."""
     groups = np.asarray(fleet.groups)
     met = np.concatenate(rounds)
-    if fleet.grouped:
+    if fleet.has_groups:
         met = met[groups[met[:, 0]] != groups[met[:, 1]]]
     indices: list[int] = []
     sample: set[int] = set()
-    ends = groups[met] if fleet.grouped else met
+    ends = groups[met] if fleet.has_groups else met
     for index, pair in enumerate(ends.tolist()):
         if len(indices) == count:
             break
@@ -264,7 +264,7 @@ def _strangers(solution: Diagnosed) -> list[int]:
     if len(suspects) > len(solution.fleet.names) / 2:  # in a thin fabric, most may have met others
         suspects = blamed_hosts(solution)
     several = FEWEST_OF_GROUP <= len(suspects) <= len(solution.fleet.names) / 2
-    if solution.fleet.grouped or not several or not solution.table.alone.any():
+    if solution.fleet.has_groups or not several or not solution.table.alone.any():
         return []
     met = solution.table.hosts[:, peers(solution.table)]
     return suspects if set(suspects) - set(met.ravel().tolist()) else []

@@ -37,7 +37,7 @@ def training_table(
     work = None
     if link is not None:
         exchanged = max(summary.median for summary in all_summaries if summary.metric == GRADIENTS)
-        work = Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=ranks_per_host)
+        work = Work(batch=batch, payload=exchanged, rate=link, ranks_per_host=ranks_per_host)
     scaled = scaling(
         Series(
             name="training",

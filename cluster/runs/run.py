@@ -263,7 +263,7 @@ class Run(Value, frozen=True, kw_only=True):
             processes=rank_processes(self.folder / RAW),
             variables={**of_hosts, **record.variables},
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
-            failed=record.status == "failed",
+            has_failed=record.status == "failed",
             transport=decoders.decode(record.params, _Transport).transport,
             own_nccl=nccl_log(self.folder / RAW),
         )

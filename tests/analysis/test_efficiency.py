@@ -26,7 +26,7 @@ from tests.snapshots import Snapshot
 
 FOUNDING = ROOT.parent / "shared" / "data" / "origin" / "002_2e65bea6a127d6b1.txt"
 # Two GPUs per host, ResNet-50's 102 MB of gradients, 128 images per GPU: the case of document 002.
-RESNET = Work(batch=128, exchanged=102e6, rate=10e9 / 8, ranks_per_host=2)
+RESNET = Work(batch=128, payload=102e6, rate=10e9 / 8, ranks_per_host=2)
 
 
 def test_efficiency_is_per_rank_over_the_smallest() -> None:

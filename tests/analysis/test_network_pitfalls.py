@@ -125,7 +125,7 @@ def test_a_bridge_that_all_hosts_have_is_a_suspect_of_a_run_that_failed() -> Non
     docker = Interface(name="docker0", address="172.17.0.1", prefix=16, mtu=1500)
     hosts = (host("a", docker), host("b", docker))
 
-    assert network.shared_subnet(facts(hosts=hosts, failed=True)) is not None
+    assert network.shared_subnet(facts(hosts=hosts, has_failed=True)) is not None
     assert network.shared_subnet(facts(hosts=hosts)) is None
 
 

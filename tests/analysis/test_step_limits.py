@@ -42,7 +42,7 @@ def train(
         memory=rounds(memory),
         actual=rounds(disk),
         busy=tuple(rounds(share) for share in busy),
-        exposed=rounds(exposed),
+        waits=rounds(exposed),
         **more,
     )
 
@@ -86,7 +86,7 @@ def test_a_difference_that_chance_may_make_is_no_stall() -> None:
         memory=(0.010, 0.014, 0.009, 0.016, 0.010, 0.015, 0.008, 0.014),
         actual=(0.010,) * 8,
         busy=((BUSY,) * 8,),
-        exposed=(0.0,) * 8,
+        waits=(0.0,) * 8,
     )
 
     assert stalls(noise).preparation == 0
@@ -142,7 +142,7 @@ def of_parameters(case: Trained, steps: int = 3) -> tuple[list[Measurement], byt
         zeros = [0.0] * len(halves)
         parts = {"compute": halves, "update": halves, "copy": zeros}
         results += [series(PART_METRICS[p], v, rank, data="resident") for p, v in parts.items()]
-        waits = [seconds + rank for seconds in case.exposed for _ in range(steps)]
+        waits = [seconds + rank for seconds in case.waits for _ in range(steps)]
         results.append(series("exposed_exchange", waits, rank, data="resident"))
     probes = {"preparation_rate": case.preparation, "exchange_rate": case.exchange}
     results += [series(metric, [rate]) for metric, rate in probes.items() if rate]
@@ -161,7 +161,7 @@ def test_the_verdict_is_recomputed_from_the_series_of_a_run() -> None:
     assert result.fetch == pytest.approx(case.fetch)
     assert (result.preparation, result.exchange) == (case.preparation, case.exchange)
     assert result.busy == tuple(pytest.approx(share) for share in case.busy)
-    assert result.exposed == pytest.approx(case.exposed)
+    assert result.waits == pytest.approx(case.waits)
     assert judge(result).stage == "fetch"
     assert judge(result).rate == pytest.approx(judge(case).rate)
     ended_early = [m for m in of_parameters(case)[0] if m.metric != "bytes_read"]
@@ -181,7 +181,7 @@ def test_rounds_that_are_too_few_say_so() -> None:
             memory=(0.010,) * rounds,
             actual=(0.020,) * rounds,
             busy=((BUSY,) * rounds,),
-            exposed=(0.0,) * rounds,
+            waits=(0.0,) * rounds,
         )
         for rounds in (4, 5)
     )

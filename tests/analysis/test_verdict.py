@@ -73,7 +73,7 @@ def test_bridged_boards_are_not_impossible(judged: Judge, load: Import) -> None:
 
     assert alone.word == "unknown"
     assert alone.reason == AboveAssumption(Assumption(kind="no_bridge"))
-    assert overall([alone], failed=False) == "unknown"
+    assert overall([alone], has_failed=False) == "unknown"
     run = load(text)
     finding = trust.above_limit(run.evidence(run.summary()))
     assert finding is not None

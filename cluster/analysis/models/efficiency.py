@@ -44,7 +44,7 @@ class Work(Value, frozen=True, kw_only=True):
     """One step of data-parallel training: what matters for its communication."""
 
     batch: float
-    exchanged: float  # bytes that all ranks reduce per step, by an allreduce
+    payload: float  # bytes that all ranks reduce per step, by an allreduce
     rate: float  # that a host's network carries in each direction, in bytes per second
     ranks_per_host: int = 1  # how many ranks share it
 
@@ -129,7 +129,7 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
 def exchange_seconds(work: Work, ranks: int) -> float:
     """Return the least seconds of a step's exchange between hosts; 0 on one host."""
     hosts = math.ceil(ranks / work.ranks_per_host)
-    return 2 * (hosts - 1) / hosts * work.exchanged / work.rate
+    return 2 * (hosts - 1) / hosts * work.payload / work.rate
 
 
 def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:

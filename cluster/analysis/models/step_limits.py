@@ -57,7 +57,7 @@ class Trained(Value, frozen=True, kw_only=True):
     busy: tuple[tuple[float, ...], ...]
     # seconds that the last rank to compute waits for the exchange, with data resident, by the same
     # rounds: the wait of any other rank is also one for that rank
-    exposed: tuple[float, ...]
+    waits: tuple[float, ...]
     # samples per second that all ranks together can fetch if they do nothing else; none if the data
     # are in memory
     fetch: float | None = None
@@ -147,7 +147,7 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
         memory=steps("memory"),
         actual=steps(phases[-1]),
         busy=tuple(_by_rounds([sum(step) for step in work], rounds) for work in works),
-        exposed=_by_rounds(last, rounds),
+        waits=_by_rounds(last, rounds),
         fetch=link / sample if link and sample else None,
         preparation=probe("preparation_rate"),
         exchange=probe("exchange_rate"),
@@ -175,7 +175,7 @@ def stalls(training: Trained) -> Stalls:
     return Stalls(
         fetch=_stall_share(training.actual, training.memory, training.actual),
         preparation=_stall_share(training.memory, training.resident, training.actual),
-        exchange=_sure([wait / step for wait, step in zip(training.exposed, steps, strict=True)])
+        exchange=_sure([wait / step for wait, step in zip(training.waits, steps, strict=True)])
         if len(training.busy) > 1  # one rank packs and unpacks its gradients, and waits for nobody
         else 0.0,
         slow_rank=_sure([more / step for more, step in zip(late, steps, strict=True)]),

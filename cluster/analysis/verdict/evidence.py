@@ -129,7 +129,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     processes: tuple[RankProcess, ...] = ()
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     instance: str = ""
-    failed: bool = False
+    has_failed: bool = False
     transport: str = "mpi"  # what carried the messages of our own collectives
     own_nccl: NcclLog | None = None  # of all its ranks, if they used it
 

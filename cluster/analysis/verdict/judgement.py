@@ -41,13 +41,13 @@ from cluster.core.model.results.measurements import Definition, Medium, Summary
 from cluster.core.model.results.records import Record
 from cluster.core.model.value import Value
 
-Judged = Literal["failed", "impossible", "low", "normal", "plausible", "unknown"]
-ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible", "unknown")
+RunWord = Literal["failed", "impossible", "low", "normal", "plausible", "unknown"]
+ORDER: tuple[RunWord, ...] = ("failed", "impossible", "low", "normal", "plausible", "unknown")
 """From the worst to the least informative: the word of a run is the first that a series has."""
 MEDIA: dict[str, Medium] = {"p2p": "network", "iperf": "TCP"}
 """What the bytes of our own benchmarks pass, if others have measured what is usual there."""
 LARGE_SIZES = "64KiB:4MiB"  # of messages that are large enough to fill a memory or a network
-FLEETS: dict[FleetWord, Judged] = {
+FLEETS: dict[FleetWord, RunWord] = {
     "FAULTY": "low",
     "LOW": "low",
     "HEALTHY": "normal",
@@ -72,7 +72,7 @@ class SmallSizes(Value, frozen=True, kw_only=True):
 class Judgement(Value, frozen=True, kw_only=True):
     """The judgement of a run."""
 
-    word: Judged  # for the whole run
+    word: RunWord  # for the whole run
     figures: tuple[Verdict, ...] = ()  # the series that decide it
     next_step: Advice | None = None  # what to do next; none if nothing would help
     verdicts: tuple[Verdict, ...] = ()  # one for each series
@@ -150,8 +150,8 @@ def _series_verdicts(
     return tuple(_unless_busy(v, load) if load else v for v in series)
 
 
-def _word(series: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
-    bad: tuple[Judged, ...] = ("impossible", "low")
+def _word(series: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> RunWord:
+    bad: tuple[RunWord, ...] = ("impossible", "low")
     subjects = [v for v in series if v.metric != WITHIN or v.word in bad] or series
     words: set[str] = {verdict.word for verdict in subjects}
     words |= {"low"} if any(map(is_slow, findings)) else set()
@@ -161,16 +161,16 @@ def _word(series: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -
 
 def _small_sizes(too_small: Sequence[Summary], series: Sequence[Verdict]) -> Iterator[SmallSizes]:
     large = [v for v in series if not isinstance(v.reason, TooSmall)]
-    judged = [(v.metric, v.params.get("size")) for v in large]
+    points = [(v.metric, v.params.get("size")) for v in large]
     sizes: dict[str, list[int]] = {}
     for s in too_small:
-        if (s.metric, s.params.get("size")) not in judged:
+        if (s.metric, s.params.get("size")) not in points:
             sizes.setdefault(s.metric, []).append(int(s.params["size"]))
     for metric, metric_sizes in sizes.items():
         yield SmallSizes(metric=metric, least=min(metric_sizes), most=max(metric_sizes))
 
 
-def _figures(series: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
+def _figures(series: Sequence[Verdict], word: RunWord) -> tuple[Verdict, ...]:
     busbw = (v.metric for v in series if v.metric.endswith("_busbw"))
     bus = {metric.replace("_busbw", "_algbw") for metric in busbw}
     candidates = [v for v in series if v.metric not in bus]
@@ -195,8 +195,8 @@ def judge_launches(
 
     if len(launches) == 1:
         return judge(launches[0], record, findings, hardware, training=training)
-    judged = judge(pool_launches(launches), record, findings, hardware)
-    return msgspec.structs.replace(judged, launches=len(launches))
+    judgement = judge(pool_launches(launches), record, findings, hardware)
+    return msgspec.structs.replace(judgement, launches=len(launches))
 
 
 def _is_ours(record: Record) -> bool:
@@ -280,7 +280,7 @@ def _unless_busy(verdict: Verdict, load: OtherLoad) -> Verdict:
 
 
 def _next_step(
-    word: Judged,
+    word: RunWord,
     record: Record,
     findings: Sequence[Sign],
     verdicts: Sequence[Verdict],
@@ -310,13 +310,13 @@ def _next_step(
     )
 
 
-def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
+def _sign_of(word: RunWord, findings: Sequence[Sign]) -> Sign | None:
     """Return the finding that the word of a run is about, or that may explain it."""
     limit_signs = [finding for finding in findings if isinstance(finding, AboveLimit)]
     beside_limits = [finding for finding in findings if not isinstance(finding, AboveLimit)]
     slow = [finding for finding in beside_limits if is_slow(finding)]
     fatal = [sign for sign in beside_limits if isinstance(sign, Finding) and sign.kind in FATAL]
-    candidates: dict[Judged, Sequence[Sign]] = {
+    candidates: dict[RunWord, Sequence[Sign]] = {
         "failed": fatal or [sign for sign in beside_limits if isinstance(sign, JobFailure)],
         "impossible": limit_signs,
         "low": slow or beside_limits,
@@ -332,7 +332,7 @@ def _bench(*words: str) -> Advice:
     return Advice(purpose="measure", command=("cluster", "bench", *words))
 
 
-def _next_for_log(word: Judged, verdicts: Sequence[Verdict]) -> Advice | None:
+def _next_for_log(word: RunWord, verdicts: Sequence[Verdict]) -> Advice | None:
     """Ask for what is missing, or for the measurement that shows why a value is low."""
     purposes = {"low": ("find_cause",), "unknown": LOG_PURPOSES}.get(word, ())
     small = all_too_small(verdicts)
@@ -363,7 +363,7 @@ def _purpose(verdict: Verdict, *, small: bool) -> Purpose | None:
 
 
 def _next_on_several_hosts(
-    word: Judged, record: Record, verdicts: Sequence[Verdict], hardware: Hardware | None
+    word: RunWord, record: Record, verdicts: Sequence[Verdict], hardware: Hardware | None
 ) -> Advice:
     """Measure what the network limits; if that was done, name the network or measure its rate."""
     name = record.spec.name
@@ -377,7 +377,7 @@ def _next_on_several_hosts(
     return _again(record, "p2p" if record.benchmark == "iperf" else "iperf")
 
 
-def _next_on_one_host(word: Judged, record: Record, verdicts: Sequence[Verdict]) -> Advice:
+def _next_on_one_host(word: RunWord, record: Record, verdicts: Sequence[Verdict]) -> Advice:
     """Measure something that has a limit on one host; if that was done, measure a network."""
     bench = ("cluster", "bench")
     in_memory = (v.reason for v in verdicts if isinstance(v.reason, Low | Collapse))
@@ -400,8 +400,8 @@ def _lacking_flags(record: Record, verdicts: Sequence[Verdict]) -> tuple[str, ..
     """Return the flags of a measurement that a network bounds, if none was taken."""
     if all_too_small(verdicts):
         return "--sizes", LARGE_SIZES
-    measured = {verdict.metric for verdict in verdicts}
-    has_flow = any(d.flow and d.metric in measured for d in record.definitions.values())
+    metrics = {verdict.metric for verdict in verdicts}
+    has_flow = any(d.flow and d.metric in metrics for d in record.definitions.values())
     return () if has_flow else ("--metrics", "bandwidth")
 
 

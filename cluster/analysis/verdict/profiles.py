@@ -134,7 +134,7 @@ def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
 def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
     routines, bins, tasks = _totals(profiles), _bins(profiles), _tasks(profiles)
     communication = sum(task.communication for task in tasks)
-    elapsed = sum(task.elapsed for task in tasks)
+    total = sum(task.elapsed for task in tasks)
     job_profile = JobProfile(
         job=job,
         context=profiles[0].context,
@@ -143,8 +143,8 @@ def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
         calls=sum(routine.calls for routine in routines),
         bytes=sum(routine.bytes for routine in routines),
         communication=communication,
-        elapsed=elapsed,
-        share=communication / elapsed if elapsed else 0.0,
+        elapsed=total,
+        share=communication / total if total else 0.0,
         routines=routines,
         bins=bins,
         tasks=tasks,
@@ -164,7 +164,7 @@ def _totals(profiles: Sequence[Profile]) -> tuple[Total, ...]:
     whole = sum(routine.time for profile in profiles for routine in profile.routines)
     totals = []
     for name, routines in rows.items():
-        rank, most = max(routines, key=lambda ranked: ranked[1].time)
+        rank, most = max(routines, key=lambda pair: pair[1].time)
         time = sum(routine.time for _, routine in routines)
         total = Total(
             name=name,
@@ -309,8 +309,8 @@ RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")  # the same byte
 def findings(job: JobProfile) -> Iterator[ProfileFinding]:
     """Return all findings from the profile of a job, except those about files."""
     if job.elapsed:
-        time, elapsed, ranks = job.communication, job.elapsed, len(job.tasks)
-        yield ProfileFinding(name="share", share=job.share, time=time, elapsed=elapsed, ranks=ranks)
+        time, total, ranks = job.communication, job.elapsed, len(job.tasks)
+        yield ProfileFinding(name="share", share=job.share, time=time, elapsed=total, ranks=ranks)
     for rule in (_no_payload, _payload, _waiting, _imbalance):
         finding = rule(job)
         if finding:
@@ -325,8 +325,8 @@ def findings(job: JobProfile) -> Iterator[ProfileFinding]:
         if routine.share >= MUCH and calls >= MOST_CALLS and time >= MUCH:
             # Larger messages that take less time each prove that small ones wait.
             per_call = row.time / row.calls
-            timed = [r for r in rows if r.size > row.size and r.time > 5 * MILLI]
-            faster = [r for r in timed if r.time / r.calls < per_call]
+            candidates = [r for r in rows if r.size > row.size and r.time > 5 * MILLI]
+            faster = [r for r in candidates if r.time / r.calls < per_call]
             largest = max(faster, key=lambda r: r.size, default=None)
             yield ProfileFinding(name="negotiation", of=routine, row=row, faster=largest)
 
@@ -334,10 +334,10 @@ def findings(job: JobProfile) -> Iterator[ProfileFinding]:
 def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
     """Return how much of the time is spent on files, which may not involve the network."""
     whole = [profile for profile in profiles if profile.complete]
-    time, elapsed = sum(p.files for p in whole), sum(p.elapsed for p in whole)
-    if time > MILLI and elapsed:
+    time, total = sum(p.files for p in whole), sum(p.elapsed for p in whole)
+    if time > MILLI and total:
         yield ProfileFinding(
-            name="files", share=time / elapsed, time=time, elapsed=elapsed, ranks=len(whole)
+            name="files", share=time / total, time=time, elapsed=total, ranks=len(whole)
         )
 
 
@@ -362,8 +362,8 @@ def _no_payload(job: JobProfile) -> ProfileFinding | None:
 
 def _payload(job: JobProfile) -> ProfileFinding | None:
     """Name the messages that carry most of the bytes."""
-    carried = [row for row in job.bins if not is_file_routine(row.routine)]
-    sends = [row for row in carried if row.routine not in RECEIVES]
+    messages = [row for row in job.bins if not is_file_routine(row.routine)]
+    sends = [row for row in messages if row.routine not in RECEIVES]
     row = max(sends, key=lambda r: r.bytes, default=None)
     total = sum(r.bytes for r in sends)
     if row is None or row.bytes < MOST_CALLS * total or row.size <= LARGE or row.time <= MILLI:
@@ -401,17 +401,17 @@ def _extremes(job: JobProfile) -> Imbalance | None:
 
     The summary of a file takes precedence over its table, which may be cut off.
     """
-    elapsed = max((task.elapsed for task in job.tasks), default=0.0)
+    longest = max((task.elapsed for task in job.tasks), default=0.0)
     summary = {extreme.role: extreme for extreme in job.extremes}
     if len(summary) == len(ROLES):
         least, middle, most = (summary[role] for role in ROLES)
-        return Imbalance(least=least, most=most, elapsed=elapsed, median=middle.time)
+        return Imbalance(least=least, most=most, elapsed=longest, median=middle.time)
     if not job.tasks:
         return None
     times = [RoleTime(role="", rank=t.rank, time=t.communication) for t in job.tasks]
     least, most = (end(times, key=lambda rank: rank.time) for end in (min, max))
     if len(times) < job.size:
         ranks = (len(times), job.size)
-        return Imbalance(least=least, most=most, elapsed=elapsed, ranks=ranks)
+        return Imbalance(least=least, most=most, elapsed=longest, ranks=ranks)
     middle_time = median(rank.time for rank in times)
-    return Imbalance(least=least, most=most, elapsed=elapsed, median=middle_time)
+    return Imbalance(least=least, most=most, elapsed=longest, median=middle_time)

@@ -74,11 +74,11 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """Judge each series at its best large message, or where a larger message collapses."""
     points = judged_points(summaries, definitions)
-    bounded = {_test(s) for s, _ in points if definitions[s.definition].medium}
+    medium_tests = {_test(s) for s, _ in points if definitions[s.definition].medium}
     series_verdicts = []
     for summary, best in points:
         definition = definitions[summary.definition]
-        if definition.medium or _test(summary) not in bounded:
+        if definition.medium or _test(summary) not in medium_tests:
             board = of_point(hardware, summary.params)
             series_verdicts.append(_verdict(summary, best, definition, board))
     return tuple(series_verdicts)  # without times of the same messages as a rate
@@ -91,24 +91,24 @@ def judged_points(
 
     A sender's figure beside the receiver's has none.
     """
-    grouped: dict[object, list[Summary]] = {}
+    groups: dict[object, list[Summary]] = {}
     for point in summaries:
-        grouped.setdefault((point.definition, _series(point)), []).append(point)
-    judged: dict[object, list[tuple[Summary, Summary]]] = {}
-    for points in grouped.values():
+        groups.setdefault((point.definition, _series(point)), []).append(point)
+    choices: dict[object, list[tuple[Summary, Summary]]] = {}
+    for points in groups.values():
         summary, best = _point(points, definitions)
         definition = definitions[summary.definition]
-        series = judged.setdefault((definition.benchmark, definition.medium, _series(summary)), [])
+        series = choices.setdefault((definition.benchmark, definition.medium, _series(summary)), [])
         if definition.medium != "TCP" or not series or summary.ci is not None:
             series.append((summary, best))
-    return [pair for series in judged.values() for pair in series]
+    return [pair for series in choices.values() for pair in series]
 
 
-def overall(verdicts: Iterable[Verdict], *, failed: bool) -> str:
+def overall(verdicts: Iterable[Verdict], *, has_failed: bool) -> str:
     """Return one word for all: `failed`, or the worst of the words."""
     words = {verdict.word for verdict in verdicts}
     order = ("impossible", "low", "normal", "plausible", "unknown")
-    return "failed" if failed else next((word for word in order if word in words), "unknown")
+    return "failed" if has_failed else next((word for word in order if word in words), "unknown")
 
 
 def _point(
@@ -122,12 +122,12 @@ def _point(
     definition = definitions[points[0].definition]
     large = [s for s in points if _size(s) >= large_from(s, definition)] or points
     in_memory = any(is_copy(s) for s in points)  # small messages may stay in a cache
-    counted = large if in_memory else points
-    suspects = [s for s in counted if _is_above(s)]
+    candidates = large if in_memory else points
+    suspects = [s for s in candidates if _is_above(s)]
     if suspects:
         first = max([s for s in suspects if not is_assumed(s)] or suspects, key=_rank)
         return first, first
-    best = max(counted, key=_rank)
+    best = max(candidates, key=_rank)
     slow = [s for s in _best_by_size(points) if _falls(s, best, definition)]
     lowest = min([s for s in slow if s in large] or slow, key=_rank, default=None)
     return lowest or max(large, key=_rank), best
@@ -207,11 +207,11 @@ def _verdict(
     summary: Summary, best: Summary, definition: Definition, hardware: Hardware | None
 ) -> Verdict:
     usual_share = _usual(summary, definition, hardware)
-    published = compare(summary, definition, hardware)
-    word = word_of(summary, usual_share, published)
+    reference = compare(summary, definition, hardware)
+    word = word_of(summary, usual_share, reference)
     fell = _falls(summary, best, definition)
     word = "low" if fell and word != "impossible" else word
-    reason = None if fell else _reason(summary, definition, hardware, published)
+    reason = None if fell else _reason(summary, definition, hardware, reference)
     if usual_share and isinstance(reason, reasons.TooSmall):
         reason = None
     if word == "low" and reason is None:
@@ -248,7 +248,7 @@ def _verdict(
         limit=summary.limit,
         usual=usual_share,
         reason=reason,
-        published=published,
+        published=reference,
     )
 
 
@@ -282,11 +282,11 @@ def _is_of_subgroup(summary: Summary) -> bool:
 
 
 def _reason(
-    summary: Summary, definition: Definition, hardware: Hardware | None, published: Published | None
+    summary: Summary, definition: Definition, hardware: Hardware | None, reference: Published | None
 ) -> reasons.Reason | None:
     """Return why there is no limit or no word, if that is so."""
     assumption = summary.limit.assumption if summary.limit else None
-    if summary.share is None and published is not None and published.word:
+    if summary.share is None and reference is not None and reference.word:
         return None
     if (summary.share or 0.0) > BELIEVABLE:
         return reasons.AboveAssumption(assumption=assumption) if assumption else None
@@ -331,13 +331,13 @@ def _check(
     return CHECKS.get(definition.medium)
 
 
-def word_of(summary: Summary, usual_share: Usual | None, published: Published | None) -> Word:
+def word_of(summary: Summary, usual_share: Usual | None, reference: Published | None) -> Word:
     """Choose the word: physics first, then what is usual, then what others published.
 
     A value that is low for its class is normal if at least two published runs of the same test are
     as low.
     """
-    share, word = summary.share, published.word if published else ""
+    share, word = summary.share, reference.word if reference else ""
     if share is None:
         return word or "unknown"
     if share > BELIEVABLE:
@@ -346,8 +346,8 @@ def word_of(summary: Summary, usual_share: Usual | None, published: Published | 
         return word or "plausible"
     if share >= usual_share.share:
         return "normal"
-    repeated = published is not None and published.reached >= REPEATEDLY
-    return "normal" if repeated else "low"
+    is_repeated = reference is not None and reference.reached >= REPEATEDLY
+    return "normal" if is_repeated else "low"
 
 
 def _share_interval(summary: Summary) -> tuple[float, float] | None:

@@ -14,7 +14,7 @@ import click
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, receipt_lines
-from cluster.core.errors import ClusterError, SpecError, collected, raise_all
+from cluster.core.errors import ClusterError, SpecError, collect_errors, raise_all
 from cluster.core.model.resources import Receipt
 from cluster.core.model.spec import check_name
 from cluster.core.model.value import Value
@@ -58,7 +58,7 @@ def command(
     downs: list[DownRow] = []
     errors: list[ClusterError] = []
     for target in targets:
-        with collected(errors):
+        with collect_errors(errors):
             row, lines = _take_down(target, region or ())
             downs.append(row)
             _print_unless(json, lines)

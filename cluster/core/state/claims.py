@@ -73,8 +73,8 @@ class Claim(Value, frozen=True, kw_only=True):
 def this_process() -> Controller:
     program, *words = sys.argv or [""]
     name = Path(program).name
-    typed = ["cluster", *words] if name in OWN_COMMANDS else ["python", name, *words]
-    command = " ".join(shlex.join(word for word in typed if word).split())
+    arguments = ["cluster", *words] if name in OWN_COMMANDS else ["python", name, *words]
+    command = " ".join(shlex.join(word for word in arguments if word).split())
     user, boot = f"uid {os.getuid()}", ""
     with suppress(KeyError, OSError):  # a container may have no name for its user
         user = getpass.getuser()

@@ -269,7 +269,7 @@ class Journal(Value, frozen=True, kw_only=True):
             yield
 
     @contextmanager
-    def open_for_launch(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
+    def open_for_launch(self, intent: Intended, *, resuming: bool = False) -> Iterator[None]:
         """Open the journal, and mark it as in use while this process lives.
 
         `resuming` continues an interrupted launch, whose journal exists. SpecError: another process
@@ -283,7 +283,7 @@ class Journal(Value, frozen=True, kw_only=True):
                     raise self.busy_error()
                 until_launched.enter_context(self.in_use())
                 if not resuming:
-                    self.append(intended)
+                    self.append(intent)
             yield
 
     @contextmanager
@@ -341,7 +341,7 @@ def entries_of(name: str) -> tuple[Entry, ...]:
     return for_cluster(name).entries()
 
 
-def unanswered(name: str) -> float:
+def pending_since(name: str) -> float:
     """Return when something was last requested whose answer the journal does not have, or 0."""
     entries = entries_of(name)
     tokens = {e.token for e in entries if isinstance(e, Answered)}
@@ -357,7 +357,7 @@ def names() -> tuple[str, ...]:
     """List the clusters that have a journal, the one launched last first."""
     paths = state_folder().glob("*/journal.jsonl")
     clusters = [path.parent.name for path in paths if path.is_file()]
-    return tuple(sorted(clusters, key=_launched, reverse=True))
+    return tuple(sorted(clusters, key=_launch_time, reverse=True))
 
 
 def remember_region(provider: str, region: str) -> None:
@@ -378,7 +378,7 @@ def used_regions(provider: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.region for entry in entries if entry.provider == provider))
 
 
-def _launched(name: str) -> float:
+def _launch_time(name: str) -> float:
     try:
         return max(
             (e.at for e in for_cluster(name).entries() if isinstance(e, Intended)), default=0.0

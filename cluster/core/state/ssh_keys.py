@@ -56,7 +56,7 @@ def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
     write_known_hosts(path, [*(pair for pair in _pairs(path) if pair[0] not in aliases), *new])
 
 
-def pinned(path: Path) -> set[str]:
+def known_aliases(path: Path) -> set[str]:
     """Return the aliases in a known_hosts file, which need not exist."""
     return {alias for alias, _ in _pairs(path)}
 

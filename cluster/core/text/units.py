@@ -72,7 +72,7 @@ class Sizes(tuple[int, ...]):
         if isinstance(value, int):
             value = (value,)
         parts = (
-            cls.parse(item) if isinstance(item, str) else (_checked(item, str(item)),)
+            cls.parse(item) if isinstance(item, str) else (_check_size(item, str(item)),)
             for item in value
         )
         return cls(size for part in parts for size in part)
@@ -105,10 +105,10 @@ def parse_size(text: str) -> int:
     size = Decimal(match[1]) * BYTES[match[2]]
     if size != size.to_integral_value():
         raise SpecError(f"The size {text!r} is not a whole number of bytes.")
-    return _checked(int(size), text)
+    return _check_size(int(size), text)
 
 
-def _checked(size: object, text: str) -> int:
+def _check_size(size: object, text: str) -> int:
     if isinstance(size, float) and not size.is_integer():
         raise SpecError(f"The size {text} is not a whole number of bytes.")
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST:
@@ -138,11 +138,11 @@ def format_point(params: Mapping[str, Scalar]) -> str:
 def format_value(value: float, unit: str) -> str:
     """Format a value with four significant digits: `1.116 µs`, `4.323 GB/s`, `10,500 images/s`."""
     if unit == "s":
-        return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
+        return _with_unit(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
     if unit == "B/s":
-        return _scaled(value, ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")))
+        return _with_unit(value, ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")))
     if unit == "B":
-        return _scaled(value, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
+        return _with_unit(value, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
     digits = f"{value:.4g}"
     return f"{float(digits):,.0f} {unit}" if "e+" in digits else f"{digits} {unit}"
 
@@ -153,7 +153,7 @@ def format_tick(value: float, unit: str) -> str:
     return f"{float(digits.replace(',', '')):g} {scale}"
 
 
-def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
+def _with_unit(value: float, scales: tuple[tuple[float, str], ...]) -> str:
     # From 0.99995 of a unit on, four digits would round to 1000 of the next smaller one.
     factor, unit = next((s for s in scales if abs(value) >= 0.99995 * s[0]), scales[-1])
     digits = f"{value / factor:#.4g}".removesuffix(".")
@@ -179,7 +179,7 @@ def parse_rate(text: str) -> float:
 def format_bytes(size: float) -> str:
     if size < BYTES["kB"]:
         return f"{size:.4g} B"
-    return _scaled(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))
+    return _with_unit(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))
 
 
 def format_rate(rate: float) -> str:

@@ -45,7 +45,7 @@ def shared_fabric(solution: Diagnosed) -> Iterator[FleetFinding]:
     """Compare pairs between groups alone and all at once: the fabric causes the difference."""
     table = solution.table
     innocent = solution.blame.explained_by < 0
-    wide = table.between if solution.fleet.grouped else np.ones_like(table.between)
+    wide = table.between if solution.fleet.has_groups else np.ones_like(table.between)
     ratios = _at_once_ratios(solution, wide & innocent)
     if not ratios.size:
         return
@@ -81,7 +81,7 @@ def crowded_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
     By the tests at once they would be blamed; alone they are good.
     """
     tests = solution.tests
-    if solution.fleet.grouped or solution.routes is not None or tests.shared.all():
+    if solution.fleet.has_groups or solution.routes is not None or tests.shared.all():
         return
     crowd = solve(tests._replace(paths=np.where(tests.shared[:, None], tests.paths, -1)))
     accused = {c.part for c in solution.suspects}
@@ -135,9 +135,9 @@ def alone_between(solution: Diagnosed) -> float:
     However few uplinks there are, a pair alone has as much of them as it can use: 1 where others
     may have taken some, as most pairs reach less than the best ones.
     """
-    table = solution.table
+    table, fleet = solution.table, solution.fleet
     rate = np.sort(table.rates[table.between & table.alone & (solution.blame.explained_by < 0)])
-    is_known = solution.fleet.grouped and solution.fleet.metric == "bandwidth" and rate.size >= MANY
+    is_known = fleet.has_groups and fleet.metric == "bandwidth" and rate.size >= MANY
     if not is_known or np.median(rate) < GOOD * rate[-2]:
         return 1.0
     return float(rate[-2] / solution.reference)

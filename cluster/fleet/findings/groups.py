@@ -69,7 +69,7 @@ def hidden_groups(solution: Diagnosed) -> list[tuple[int, ...]]:
 
 def _alike_groups(solution: Diagnosed) -> Iterator[tuple[int, ...]]:
     """Return groups whose hosts are all slow, also among themselves, and by the same share."""
-    if not solution.fleet.grouped:
+    if not solution.fleet.has_groups:
         return
     worst: dict[int, float] = {}
     for culprit in solution.blame.blamed:

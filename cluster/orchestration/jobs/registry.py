@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from cluster.core.errors import ClusterError, InUse, JobError, SpecError, collected, raise_all
+from cluster.core.errors import ClusterError, InUse, JobError, SpecError, collect_errors, raise_all
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
 from cluster.core.model.results.records import JobRecord
@@ -294,7 +294,7 @@ def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:
     """Stop jobs one after the other; return the errors of those that could not be."""
     errors: list[ClusterError] = []
     for job in jobs:
-        with collected(errors):
+        with collect_errors(errors):
             job.stop(reason)
     return errors
 

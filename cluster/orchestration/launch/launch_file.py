@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from cluster.core.errors import ClusterError, SpecError, collected, on_failure, raise_all
+from cluster.core.errors import ClusterError, SpecError, collect_errors, on_failure, raise_all
 from cluster.core.model.jobs import FileJob, LaunchStep
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, SpecOptions
@@ -238,11 +238,11 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
     errors: list[ClusterError] = []
     for name in plan.waits:
         on_step(outcome_words("waits", name, cluster.name, name))
-        with collected(errors), _staying_up(cluster, on_step):
+        with collect_errors(errors), _staying_up(cluster, on_step):
             cluster.jobs[name].wait()
     for source, target in plan.fetch.items():
         hosts, _, path = source.rpartition(":")
-        with collected(errors):
+        with collect_errors(errors):
             (cluster.hosts[hosts] if hosts else cluster.hosts).get(path, target)
     if plan.down:
         cluster.down()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cluster.agent import scratch
 from cluster.core import plugins
-from cluster.core.errors import ClusterError, ProvisionError, SpecError, collected, raise_all
+from cluster.core.errors import ClusterError, ProvisionError, SpecError, collect_errors, raise_all
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.core.state import journal
@@ -66,10 +66,10 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 
     orphans: list[Orphan] = []
     for name in names:
-        with collected(errors):
+        with collect_errors(errors):
             orphans += [*_half_made(name)]
     for kind in plugins.names(Provider):
-        with collected(errors):
+        with collect_errors(errors):
             unknown = [*_of_provider(kind, tuple(regions), scopes, everywhere=everywhere)]
             orphans += [orphan for orphan in unknown if orphan.name not in names]
     orphans += [  # files that ended jobs left in this machine's shared memory
@@ -113,7 +113,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     errors: list[ClusterError] = []
     for kind in plugins.names(Provider):
         # a provider unusable here created nothing here; the others are searched all the same
-        with collected(errors), contextlib.suppress(SpecError):
+        with collect_errors(errors), contextlib.suppress(SpecError):
             provider = in_regions(plugins.find(Provider, kind), tuple(regions))
             exists = _appears(provider, name, wait=bool(regions))
             if exists:

@@ -165,7 +165,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             self.journal.note(kind, token)
             self.journal.record_created(token, *filter(None, ids))
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
-        pins = ssh_keys.pinned(known_hosts)  # by a launch that this one continues
+        pins = ssh_keys.known_aliases(known_hosts)  # by a launch that this one continues
         new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pins]
         ssh_keys.add_known_hosts(known_hosts, [(id_, self._first_key().public) for id_ in new])
 

@@ -188,7 +188,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     def settle(self, site: Site, machines: tuple[Instance, ...]) -> None:
         """Trust the host keys that machines report; those of a launch that continues are pinned."""
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
-        pins = ssh_keys.pinned(known_hosts)
+        pins = ssh_keys.known_aliases(known_hosts)
         new = tuple(instance for instance in machines if alias(instance) not in pins)
         deadline = time.monotonic() + self.options.wait
         keys: dict[str, tuple[str, ...]] = {}

@@ -286,7 +286,7 @@ class KubernetesProvider(
             for item in launches:
                 if not item.job.metadata.deletion_timestamp:
                     item.api.delete(item.mark.job)
-            if not launches and time.time() > journal.unanswered(name) + SEEN_WITHIN:
+            if not launches and time.time() > journal.pending_since(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise _not_gone(name, self.find(name))

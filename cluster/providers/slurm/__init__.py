@@ -279,7 +279,7 @@ class SlurmProvider(
                 alive = [job for client in self._clients(name) for job in _cancel(client, name)]
             except ProvisionError as error:
                 raise _not_cancelled(name, error) from error
-            if not alive and time.time() > journal.unanswered(name) + SEEN_WITHIN:
+            if not alive and time.time() > journal.pending_since(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise ProvisionError(

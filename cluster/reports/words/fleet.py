@@ -201,7 +201,7 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
                 "both ends are good by other ways"
             )
         case "shared":
-            between = " between groups" if fleet.grouped else ""
+            between = " between groups" if fleet.has_groups else ""
             return (
                 f"{reason.low} tests{between} reach {reason.best:.0%} of what they reach alone "
                 f"when all hosts send at once (median), all such tests {share} of what a host can: "

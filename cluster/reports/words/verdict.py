@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from cluster.analysis.verdict.judgement import Judged, Judgement, all_too_small
+from cluster.analysis.verdict.judgement import Judgement, RunWord, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
@@ -38,7 +38,7 @@ from cluster.reports.words.limits import (
 from cluster.reports.words.step_limits import training_answer
 
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
-HEADLINES: dict[Judged, str] = {
+HEADLINES: dict[RunWord, str] = {
     "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
     "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
     "or the hardware is wrong.",
@@ -121,7 +121,7 @@ class SummaryAnswer(SummaryFigures, frozen=True, kw_only=True):
 class Answer(Value, frozen=True, kw_only=True):
     """The judgement of a run, in words."""
 
-    word: Judged  # for the whole run
+    word: RunWord  # for the whole run
     answer: str  # what was measured, the figure and its share of the limit; without the word
     next_step: str  # the command to type next, at the end of the text; or what to do
     verdicts: tuple[SeriesAnswer, ...] = ()  # one for each series

@@ -23,12 +23,12 @@ def _rule(kind: FailureKind) -> Callable[[Evidence], JobFailure | None]:
             for sign in result.detail.found
             if sign.kind == kind and not _is_enough(sign)
         ]
-        if not signs or not (evidence.failed or kind in ALWAYS):
+        if not signs or not (evidence.has_failed or kind in ALWAYS):
             return None
         cause = first_cause(evidence.results)
-        decided = cause is not None and cause.line == signs[0].line
-        sure: Confidence = "certain" if evidence.failed and decided else "likely"
-        is_explained = kind in EFFECTS and (not decided or shared_subnet(evidence) is not None)
+        is_cause = cause is not None and cause.line == signs[0].line
+        sure: Confidence = "certain" if evidence.has_failed and is_cause else "likely"
+        is_explained = kind in EFFECTS and (not is_cause or shared_subnet(evidence) is not None)
         sure = "possible" if is_explained else sure
         return JobFailure(kind=kind, text=signs[0].text, line=signs[0].line, confidence=sure)
 
@@ -44,7 +44,7 @@ def _is_enough(sign: Symptom) -> bool:
 def first_line(evidence: Evidence) -> JobFailure | None:
     """The first line that says that a job failed, where it is of no known kind."""
     is_explained = any(rule(evidence) for rule in KNOWN)
-    cause = first_cause(evidence.results) if evidence.failed and not is_explained else None
+    cause = first_cause(evidence.results) if evidence.has_failed and not is_explained else None
     if cause is None or not (cause.line or is_decisive(cause.text)):
         return None
     return JobFailure(kind=CAUSE, text=cause.text, line=cause.line, confidence="likely")

@@ -34,9 +34,9 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
         return None  # no GPU has it there
     line = evidence.symptom("peermem")
     for log in evidence.nccl:
-        copied = [edge for edge in _between(log) if not edge.direct]
-        if log.copied_sends and copied:  # the module is loaded: it serves the receives
-            return Finding(kind="gdr_reads_off", confidence="certain", edge=copied[0])
+        copies = [edge for edge in _between(log) if not edge.direct]
+        if log.copied_sends and copies:  # the module is loaded: it serves the receives
+            return Finding(kind="gdr_reads_off", confidence="certain", edge=copies[0])
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
         indirect = [e for e in edges if not e.direct]
         if indirect:
@@ -92,8 +92,8 @@ def _below_streams(evidence: Evidence) -> Finding | None:
     several = [s for s in evidence.between_hosts() if count(s, "streams") > 1]
     if not several:
         return None
-    carried = several[0]
-    network = Figure(rate=carried.median, source="iperf")  # as bytes of data: nothing comes off
+    fastest = several[0]
+    network = Figure(rate=fastest.median, source="iperf")  # as bytes of data: nothing comes off
     hosts = Hardware(name="measured", nic=network, rdma=True)
     shares = [
         s.median / limit.rate
@@ -102,7 +102,7 @@ def _below_streams(evidence: Evidence) -> Finding | None:
     ]
     if not shares or max(shares) >= CARRIED:
         return None
-    return Finding(kind="few_sockets", confidence="likely", share=max(shares), other=carried)
+    return Finding(kind="few_sockets", confidence="likely", share=max(shares), other=fastest)
 
 
 def level_by_number(evidence: Evidence) -> Finding | None:

@@ -73,11 +73,11 @@ def shared_core(evidence: Evidence) -> Finding | None:
         # A rank that may use any core is not bound.
         any_core = {processor for core in machine.physical_cores for processor in core}
         bound = {p: set(p.processors) for p in ranks if not any_core <= set(p.processors)}
-        touched = {
+        overlaps = {
             p: frozenset(core for core in machine.physical_cores if not cpus.isdisjoint(core))
             for p, cpus in bound.items()
         }
-        places = {p: place for p, place in touched.items() if place}
+        places = {p: place for p, place in overlaps.items() if place}
         free = len(machine.physical_cores) - len(frozenset().union(*places.values()))
         for cores in sorted(set(places.values()), key=len):
             crowd = [process for process, place in places.items() if place <= cores]
@@ -103,15 +103,15 @@ def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
     ranks = [p for p in evidence.processes if p.boot == boot]
     times = [p.times for p in ranks]
     # While ranks compete with others, these use less: what they used before counts, too.
-    used, stolen = max(_other_cores(times), _other_cores([p.before for p in ranks]), key=sum)
+    used, steal = max(_other_cores(times), _other_cores([p.before for p in ranks]), key=sum)
     processors = times[0].processors
-    if used + stolen < max(BUSY * processors, LEAST_BUSY):
+    if used + steal < max(BUSY * processors, LEAST_BUSY):
         return None
-    remaining = max(SMALLEST_SHARE, (processors - used - stolen) / processors)
+    remaining = max(SMALLEST_SHARE, (processors - used - steal) / processors)
     share = min(t.own / t.took if t.took else 0.0 for t in times)  # a rank without work polls
     slowdown = 1 / max(remaining, min(share, 1.0))
     return OtherLoad(
-        host=ranks[0].host, used=used, processors=processors, stolen=stolen, slowdown=slowdown
+        host=ranks[0].host, used=used, processors=processors, stolen=steal, slowdown=slowdown
     )
 
 
@@ -128,17 +128,17 @@ def burst_credits(evidence: Evidence) -> Finding | None:
     """The rate fell while it ran."""
     drifts = [(s, s.shape.drift or 0.0) for s in evidence.summaries if s.shape and s.shape.drifts]
     fell = [s for s, up in drifts if (-up if s.better == "higher" else up) > 0.1]  # noqa: PLR2004
-    throttled = evidence.symptom("throttled")
-    if not fell and not throttled:
+    line = evidence.symptom("throttled")
+    if not fell and not line:
         return None
     bursts = evidence.instance.startswith(BURSTS)
     return Finding(
         kind="burst_credits",
-        confidence="likely" if bursts or throttled else "possible",
-        text=throttled,
+        confidence="likely" if bursts or line else "possible",
+        text=line,
         name=evidence.instance if bursts else "",
         series=fell[0] if fell else None,
-        count=sum(bool(facts.gpus) for facts in evidence.hosts) + bool(throttled),
+        count=sum(bool(facts.gpus) for facts in evidence.hosts) + bool(line),
     )
 
 

@@ -138,7 +138,7 @@ def shared_subnet(evidence: Evidence) -> Finding | None:
     addresses = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
     claims = Counter(i.address for host in evidence.hosts for i in host.interfaces)
     twice = [address for address, hosts in claims.items() if hosts > 1]
-    if not addresses and not (twice and evidence.failed):
+    if not addresses and not (twice and evidence.has_failed):
         return None
     return Finding(
         kind="shared_subnet",
@@ -234,17 +234,17 @@ def old_iperf(evidence: Evidence) -> Finding | None:
 
 def overlay(evidence: Evidence) -> Finding | None:
     """An overlay network encapsulates the packets."""
-    wrapped = [i for host in evidence.hosts for i in host.interfaces if i.name.startswith(OVERLAYS)]
+    tunnels = [i for host in evidence.hosts for i in host.interfaces if i.name.startswith(OVERLAYS)]
     sizes = [s.value for r in evidence.results for s in r.settings if s.name == "mss"]
     mss = [int(value) for value in sizes if value.isdigit() and int(value) in TYPICAL]
     line = evidence.symptom("overlay")
-    if not wrapped and not mss and not line:
+    if not tunnels and not mss and not line:
         return None
     return Finding(
         kind="overlay",
         confidence="likely" if mss or line else "possible",
         text=line,
-        interfaces=tuple(wrapped[:2]),
+        interfaces=tuple(tunnels[:2]),
         count=mss[0] if mss else 0,
         other_count=TYPICAL[mss[0]] if mss else 0,
     )
@@ -252,9 +252,9 @@ def overlay(evidence: Evidence) -> Finding | None:
 
 def nothing_received(evidence: Evidence) -> Finding | None:
     """After the first window nothing arrives: the path drops packets of the MTU without a word."""
-    stalled = [r for r in evidence.results if any(s.name == "stalled" for s in r.settings)]
+    stalls = [r for r in evidence.results if any(s.name == "stalled" for s in r.settings)]
     sends = evidence.series("sent")
-    if not stalled or not sends:
+    if not stalls or not sends:
         return None
     return Finding(kind="nothing_received", confidence="likely", figure=sends[0].median)
 

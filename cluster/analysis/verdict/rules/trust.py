@@ -31,9 +31,9 @@ def above_limit(evidence: Evidence) -> AboveLimit | None:
     guess = next((mistake for off, mistake in MISTAKES if abs(share / off - 1) < NEAR), None)
     is_named = _names_participants(worst, evidence)
     # The interfaces that the log names, if more than were stated explain the share.
-    stated = evidence.hardware.nics if evidence.hardware else 0
+    nics = evidence.hardware.nics if evidence.hardware else 0
     used = max((len(log.interfaces) for log in evidence.nccl), default=0)
-    if not (0 < stated < used and share <= BELIEVABLE * used / stated):
+    if not (0 < nics < used and share <= BELIEVABLE * used / nics):
         used = 0
     return AboveLimit(
         summary=worst,

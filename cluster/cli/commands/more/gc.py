@@ -9,7 +9,7 @@ from typing import Annotated
 from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, show_rows
-from cluster.core.errors import ClusterError, ProvisionError, collected, raise_all
+from cluster.core.errors import ClusterError, ProvisionError, collect_errors, raise_all
 from cluster.orchestration.launch import orphans
 from cluster.reports.table import Column, Columns
 
@@ -36,7 +36,7 @@ def command(
         show_rows(first_orphans, columns, empty=empty)
     errors: list[ClusterError] = []
     for orphan in first_orphans if yes else ():
-        with collected(errors):
+        with collect_errors(errors):
             orphans.remove(orphan)
     last = orphans.search(region or (), everywhere=all_regions) if yes else first
     remaining = last.orphans

@@ -77,4 +77,4 @@ def _work(
             remedy="Such as --batch 128 --exchange 102MB --link 10gbit",
         )
     size, rate = parse_size(exchange), parse_rate(link)
-    return Work(batch=batch, exchanged=size, rate=rate, ranks_per_host=ranks_per_host)
+    return Work(batch=batch, payload=size, rate=rate, ranks_per_host=ranks_per_host)

@@ -24,7 +24,7 @@ from cluster.core.errors import (
     ParseError,
     ShellError,
     SpecError,
-    collected,
+    collect_errors,
 )
 from cluster.core.model.hosts import Completed
 from cluster.core.model.logs import Topology
@@ -100,7 +100,7 @@ def _ask_hosts(name: str) -> Iterator[tuple[str, Topology]]:
     failures: list[ClusterError] = []
     answers: dict[str, Topology] = {}
     for host, end in attach(name).remote.try_run(LIVE, timeout=WITHIN).items():
-        with collected(failures):
+        with collect_errors(failures):
             answers[host] = _answer(host, end)
     yield from answers.items()
     if failures and not answers:

@@ -169,9 +169,9 @@ def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
             Fault,
         )
     except msgspec.ValidationError as error:
-        raise _malformed(text) from error
+        raise _syntax_error(text) from error
     if fault.kind in PARTED and (match is None or match["part"] is None):
-        raise _malformed(text)
+        raise _syntax_error(text)
     leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
     spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
     counts = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}
@@ -186,7 +186,7 @@ def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
     return fault
 
 
-def _malformed(text: str) -> SpecError:
+def _syntax_error(text: str) -> SpecError:
     form, example = PARTED.get(text.partition(":")[0], FORM)
     return SpecError(
         f"The fault {text!r} is not {form}.",

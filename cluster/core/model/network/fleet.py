@@ -109,7 +109,7 @@ class Fleet(Value, frozen=True, kw_only=True):
     devices: DeviceKind = ""  # what the hosts are instead, if they are devices of one kind
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         return len(set(self.groups)) > 1
 
     def members(self, number: int) -> tuple[int, ...]:
