@@ -29,7 +29,7 @@ from cluster.core.model.network.fleet import (
     Suspect,
     Way,
 )
-from cluster.fleet.pair_table import Diagnosed, believable, diagnosed, pair_table
+from cluster.fleet.pair_table import Diagnosed, believable, pair_table, solve_table
 from cluster.fleet.solver import REFERENCE
 
 LEAST = 3  # pairs of a class that are compared
@@ -55,23 +55,23 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """
     tests = believable(tests)
     base = _device_tests(fleet, tests)
-    blamed, suspects = _findings(base)
+    findings, suspects = _findings(base)
     has_equal_class = any(_is_alike(members) for members in base.classes.values())
     word: FleetWord = (
         "FAULTY"
-        if blamed
+        if findings
         else "HEALTHY"
         if (base.usual or has_equal_class) and not suspects
         else "UNDECIDED"
     )
-    failed = sum(1 for test in tests if not test.value)
+    failures = sum(1 for test in tests if not test.value)
     return FleetVerdict(
         verdict=word,
         rounds=len({test.round for test in tests}),
-        blamed=tuple(blamed),
+        blamed=tuple(findings),
         metric=fleet.metric,
-        tests=len(tests) - failed,
-        failed=failed,
+        tests=len(tests) - failures,
+        failed=failures,
         reference=_reference(base),
         tolerance=LOSS,
         reason=_reason(word, base),
@@ -81,10 +81,10 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
 def _device_tests(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
     """Turn latencies over, and sort the tests into classes."""
-    measured = [test for test in tests if test.value]
+    results = [test for test in tests if test.value]
     if fleet.metric != "bandwidth":
-        measured = [replace(t, value=1 / (t.value or 1.0)) for t in measured]
-    classes = _classes(measured)
+        results = [replace(t, value=1 / (t.value or 1.0)) for t in results]
+    classes = _classes(results)
     usual = {path: _usual(members) for path, members in classes.items() if _is_comparable(members)}
     return _DeviceTests(fleet, classes, usual)
 
@@ -95,16 +95,16 @@ def _findings(base: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
     suspects: list[Suspect] = []
     for is_known in (True, False):
         paths = [path for path in base.usual if bool(path) == is_known]
-        compared = [t for path in paths for t in base.classes[path]]
-        pairs = [t for t in compared if not _is_single(base, t)]
-        solved = _solved(base, pairs) if pairs else None
-        blamed = list(_blamed(base, solved)) if solved else []
-        unclear = list(_suspects(solved)) if solved else []
-        singles = [t for t in compared if _is_single(base, t)]
+        class_tests = [t for path in paths for t in base.classes[path]]
+        pairs = [t for t in class_tests if not _is_single(base, t)]
+        solution = _solve(base, pairs) if pairs else None
+        faults = list(_bad_devices(base, solution)) if solution else []
+        unclear = list(_suspects(solution)) if solution else []
+        singles = [t for t in class_tests if _is_single(base, t)]
         sure, unsure = _single_devices(base, singles)
-        findings += [*blamed, *sure] if is_known else []
+        findings += [*faults, *sure] if is_known else []
         suspects += [*unsure, *unclear]
-        suspects += [] if is_known else _without_classes([*blamed, *sure])
+        suspects += [] if is_known else _without_classes([*faults, *sure])
     return findings, [*suspects, *_not_compared(base)]
 
 
@@ -127,31 +127,31 @@ def _usual(tests: Iterable[PairTest]) -> float:
 
 def _is_comparable(tests: Sequence[PairTest]) -> bool:
     """Tell whether there are pairs enough, and no device is an end of all of them."""
-    return len({(t.source, t.target) for t in tests}) >= LEAST and not _shared(tests)
+    return len({(t.source, t.target) for t in tests}) >= LEAST and not _hubs(tests)
 
 
 def _is_alike(tests: Sequence[PairTest]) -> bool:
     """Tell whether two pairs or more, without a common device, reach the same."""
     rates = [test.value or 0.0 for test in tests]
-    return len(tests) >= ALIKE and not _shared(tests) and min(rates) >= (1 - LOSS) * max(rates)
+    return len(tests) >= ALIKE and not _hubs(tests) and min(rates) >= (1 - LOSS) * max(rates)
 
 
-def _shared(tests: Iterable[PairTest]) -> set[int]:
+def _hubs(tests: Iterable[PairTest]) -> set[int]:
     return set.intersection(*({test.source, test.target} for test in tests))
 
 
-def _solved(base: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
+def _solve(base: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
     """Solve with the share of its class that each pair reaches; no other pair was tested then."""
     shares = [
         replace(test, value=(test.value or 0.0) / base.usual[test.path], alone=True)
         for test in tests
     ]
-    return diagnosed(pair_table(replace(base.fleet, metric="bandwidth"), shares))
+    return solve_table(pair_table(replace(base.fleet, metric="bandwidth"), shares))
 
 
-def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
+def _bad_devices(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the devices whose pairs are all low, then low pairs of good devices."""
-    for culprit in solution.blame.blamed:
+    for culprit in solution.blame.culprits:
         indices = np.flatnonzero((solution.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
             yield FleetFinding(
@@ -163,14 +163,14 @@ def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
                     code="slow_device",
                     low=culprit.tests,
                     of=len(indices),
-                    classes=_reached(base, solution, indices),
+                    classes=_shares(base, solution, indices),
                     target=base.fleet.directed and solution.way(culprit.part) == "rx",
                 ),
             )
-    suspects = [culprit.part for culprit in solution.blame.undecided]
+    suspects = [culprit.part for culprit in solution.blame.doubts]
     clear = ~np.isin(solution.parts.paths, suspects).any(axis=1)
     for position in np.flatnonzero(
-        solution.blame.unexplained & clear & (solution.table.rates < 1 - LOSS)
+        solution.blame.outliers & clear & (solution.table.rates < 1 - LOSS)
     ):
         index = np.array([position])
         yield FleetFinding(
@@ -178,7 +178,7 @@ def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
             kind="LINK",
             capacity=_best(base, solution, index),
             tests=1,
-            reason=Reason(code="slow_device_pair", classes=_reached(base, solution, index)),
+            reason=Reason(code="slow_device_pair", classes=_shares(base, solution, index)),
         )
 
 
@@ -189,7 +189,7 @@ def _single_devices(
     by_device: defaultdict[int, list[PairTest]] = defaultdict(list)
     for test in tests:
         by_device[test.source].append(test)
-    blamed: list[FleetFinding] = []
+    faults: list[FleetFinding] = []
     suspects: list[Suspect] = []
     for device, values in by_device.items():
         best = max(values, key=lambda test: (test.value or 0.0) / base.usual[test.path])
@@ -206,7 +206,7 @@ def _single_devices(
         if len(values) < AGAIN:
             suspects.append(Suspect(place=place, reason=reason))
         else:
-            blamed.append(
+            faults.append(
                 FleetFinding(
                     place=place,
                     kind="BAD",
@@ -215,16 +215,16 @@ def _single_devices(
                     reason=reason,
                 )
             )
-    return blamed, suspects
+    return faults, suspects
 
 
-def _without_classes(blamed: Sequence[FleetFinding]) -> Iterator[Suspect]:
+def _without_classes(faults: Sequence[FleetFinding]) -> Iterator[Suspect]:
     """Return what differs if the paths are not known: a slow pair may just have a slower path."""
-    for culprit in blamed:
+    for culprit in faults:
         if culprit.kind == "BAD":
             yield Suspect(place=culprit.place, reason=culprit.reason)
     pairs: tuple[tuple[Part, Way], ...] = tuple(
-        (culprit.place, "") for culprit in blamed if culprit.kind == "LINK"
+        (culprit.place, "") for culprit in faults if culprit.kind == "LINK"
     )
     if pairs:
         reason = Reason(code="unknown_path", low=len(pairs))
@@ -243,7 +243,7 @@ def _best(base: _DeviceTests, solution: Diagnosed, indices: Iterable[int]) -> fl
     return _in_unit(base.fleet, max(rates))
 
 
-def _reached(base: _DeviceTests, solution: Diagnosed, ids: Iterable[int]) -> tuple[ClassShare, ...]:
+def _shares(base: _DeviceTests, solution: Diagnosed, ids: Iterable[int]) -> tuple[ClassShare, ...]:
     """Return what some pairs reach at best, class by class."""
     best: dict[str, float] = {}
     for index in ids:
@@ -267,7 +267,7 @@ def _pair(fleet: Fleet, test: PairTest) -> Part:
 
 def _suspects(solution: Diagnosed) -> Iterator[Suspect]:
     """Return devices of which it is not clear whether they or their partners are slow."""
-    for culprit in solution.blame.undecided:
+    for culprit in solution.blame.doubts:
         if culprit.capacity < 1 - LOSS:
             yield Suspect(
                 place=_part(solution, culprit.part),

@@ -62,13 +62,13 @@ def diagnose(
     first_alone = min((test.round for test in tests if test.alone), default=math.inf)
     rounds = len({test.round for test in tests if not test.alone and test.round < first_alone})
     table = pair_table.pair_table(fleet, tests)
-    untested = tuple(untested_hosts(fleet, tests))
+    gaps = tuple(untested_hosts(fleet, tests))
     if not table.tests or not (table.rates > 0).any():
-        return no_values(fleet, tests, rounds, untested)
-    solution = pair_table.diagnosed(table, routes if fleet.metric == "bandwidth" else None)
+        return no_values(fleet, tests, rounds, gaps)
+    solution = pair_table.solve_table(table, routes if fleet.metric == "bandwidth" else None)
     low = tuple(low_groups(solution))
-    findings = in_order([*_findings(solution, low), *untested])
-    blamed, observations = by_fault(findings)
+    findings = in_order([*_findings(solution, low), *gaps])
+    faults, observations = by_fault(findings)
     suspects = _suspects(solution, findings, low)
     reference = pair_table.unit_value(solution, solution.reference)
     between = alone_between(solution)
@@ -81,12 +81,12 @@ def diagnose(
     return FleetVerdict(
         verdict=word,
         rounds=rounds,
-        blamed=blamed,
+        blamed=faults,
         observations=observations,
         metric=fleet.metric,
         tests=int((table.rates > 0).sum()),
         failed=sum(1 for test in tests if not test.value),
-        limited=int((table.limited & (table.rates > 0)).sum()),
+        limited=int((table.is_limited & (table.rates > 0)).sum()),
         unproven=unproven_hosts(solution),
         reference=reference if math.isfinite(solution.reference) else None,
         best=float(table.rates.max()),
@@ -105,8 +105,8 @@ def _suspects(
     slow = {host for f in findings if f.kind == "GROUP" for host in f.reason.hosts}
     doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
     suspects = (suspect for doubt in doubts for suspect in doubt(solution))
-    undecided = {s.place: s for s in (*suspects, *doubtful_groups(solution, low))}
-    in_doubt = (s for s in undecided.values() if s.place.host not in slow)
+    by_place = {s.place: s for s in (*suspects, *doubtful_groups(solution, low))}
+    in_doubt = (s for s in by_place.values() if s.place.host not in slow)
     pairs = stubborn_pairs(solution, doubtful_hosts(solution), findings)
     return (*in_doubt, *silent_flows(solution, findings), *pairs)
 
@@ -133,8 +133,8 @@ def _findings(solution: pair_table.Diagnosed, low: Sequence[LowGroup]) -> list[F
 
 def in_order(findings: Iterable[FleetFinding]) -> list[FleetFinding]:
     """Sort findings, the worst first, and leave only the worst of each part."""
-    ranked = sorted(findings, key=lambda b: ORDER.index(b.kind))
-    return list({b.place: b for b in reversed(ranked)}.values())[::-1]
+    ranking = sorted(findings, key=lambda b: ORDER.index(b.kind))
+    return list({b.place: b for b in reversed(ranking)}.values())[::-1]
 
 
 def by_fault(
@@ -149,14 +149,14 @@ def by_fault(
 
 
 def no_values(
-    fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[FleetFinding, ...]
+    fleet: Fleet, tests: Sequence[PairTest], rounds: int, gaps: tuple[FleetFinding, ...]
 ) -> FleetVerdict:
-    blamed, observations = by_fault(untested)
+    faults, observations = by_fault(gaps)
     message = pair_table.most_common_reason(tests)
     return FleetVerdict(
         verdict="UNDECIDED",
         rounds=rounds,
-        blamed=blamed,
+        blamed=faults,
         observations=observations,
         metric=fleet.metric,
         failed=len(tests),
@@ -187,18 +187,18 @@ def _reason(
     solution: pair_table.Diagnosed,
 ) -> Reason:
     """Return why the verdict is this, and what is missing for another one."""
-    undecided = solution.blame.undecided
+    doubts = solution.blame.doubts
     if word == "FAULTY":
         return Reason(code="faults")
     silent = next((s.reason for s in suspects if s.reason.code == "silent_flows"), None)
-    if silent or (word == "UNDECIDED" and not undecided):
-        untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
-        return silent or Reason(code="untested" if untested else "unexplained", low=untested)
+    if silent or (word == "UNDECIDED" and not doubts):
+        gaps = sum(1 for finding in findings if finding.kind == "UNTESTED")
+        return silent or Reason(code="untested" if gaps else "unexplained", low=gaps)
     if word == "UNDECIDED":
-        if all(culprit.twins for culprit in undecided):
+        if all(culprit.twins for culprit in doubts):
             return Reason(code="two_ends")
-        needed = rounds_needed(solution.blame, solution.tests)
-        return Reason(code="few_rounds", low=len(undecided), of=needed)
+        rounds = rounds_needed(solution.blame, solution.tests)
+        return Reason(code="few_rounds", low=len(doubts), of=rounds)
     if word == "LOW":
         return Reason(code="below_limit")
     unproven = unproven_hosts(solution)

@@ -46,12 +46,12 @@ SLOWING = ("interfaces.", "usable_cores", "cgroup_cpus", "tuning.governor", "tun
 FEWER = ("interfaces.mtu", "interfaces.speed", "usable_cores", "cgroup_cpus")  # smaller values can
 
 
-def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding | Suspect) -> set[int]:
+def blamed_hosts(verdict: FleetVerdict, finding: FleetFinding | Suspect) -> set[int]:
     """Return the hosts of a part: a host, the first of a pair, or all of a group."""
-    if blamed.place.kind != "group":
-        return {blamed.place.host}
-    number = blamed.place.number
-    return set(blamed.reason.hosts or (h for h, g in enumerate(verdict.groups) if g == number))
+    if finding.place.kind != "group":
+        return {finding.place.host}
+    number = finding.place.number
+    return set(finding.reason.hosts or (h for h, g in enumerate(verdict.groups) if g == number))
 
 
 def passes(test: PairTest, hosts: set[int], direction: Way) -> bool:
@@ -79,18 +79,18 @@ def counter_changes(
     if not verdict.reference or not was_read:
         return {}
     low, usual = _low_and_usual(verdict, tests)
-    good = [met for test in usual for met in _met(test)]
+    good = [reading for test in usual for reading in _readings(test)]
     by_place: dict[int, tuple[CounterChange, ...]] = {}
     parts: list[FleetFinding | Suspect] = [*verdict.findings, *verdict.suspects]
     for place, finding in enumerate(parts):
         hosts, low_tests = _blamed_tests(verdict, finding, low)
-        met = [_merged(test, hosts) for test in low_tests]
-        own_good = [_merged(t, hosts) for t in usual if passes(t, hosts, finding.direction)]
+        readings = [_reading(test, hosts) for test in low_tests]
+        own_good = [_reading(t, hosts) for t in usual if passes(t, hosts, finding.direction)]
         # what went up before a host fell silent does not matter
         is_silent = isinstance(finding, FleetFinding) and finding.kind == "HUNG"
-        if min(len(met), len(good)) >= FEWEST and not is_silent:
+        if min(len(readings), len(good)) >= FEWEST and not is_silent:
             rates = [test.value or 0.0 for test in low_tests]
-            by_place[place] = tuple(_changes(met, good, own_good, rates))
+            by_place[place] = tuple(_changes(readings, good, own_good, rates))
     return by_place
 
 
@@ -135,19 +135,19 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
     usual = verdict.reference or 0.0
     again = [t for t in tests if t.round == last and t.alone and t.value is not None]
     others_good = _are_good_alone(verdict, tests)
-    confirmed: dict[Part, Confirmation] = {}
-    for blamed in verdict.blamed if usual else ():
-        place = blamed.place
-        _, passing = _blamed_tests(verdict, blamed, again)
+    by_place: dict[Part, Confirmation] = {}
+    for finding in verdict.blamed if usual else ():
+        place = finding.place
+        _, passing = _blamed_tests(verdict, finding, again)
         repeats = [test for test in passing if place.nic in (-1, test.nic)]
         if repeats:
             low = [test for test in repeats if is_low(verdict, test)]
             ends = {host for test in repeats for host in (test.source, test.target)}
-            partners = tuple(sorted(ends - blamed_hosts(verdict, blamed)))
-            confirmed[place] = Confirmation(
+            partners = tuple(sorted(ends - blamed_hosts(verdict, finding)))
+            by_place[place] = Confirmation(
                 low=len(low), tests=len(repeats), partners=partners, others_good=others_good
             )
-    return confirmed
+    return by_place
 
 
 def _are_good_alone(verdict: FleetVerdict, tests: Sequence[PairTest]) -> bool:
@@ -156,20 +156,20 @@ def _are_good_alone(verdict: FleetVerdict, tests: Sequence[PairTest]) -> bool:
     Where unknown links are shared, a low test says nothing of a host.
     """
     first = min((test.round for test in tests if test.alone), default=-1)
-    blamed = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
+    culprits = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
     sample = [
         is_low(verdict, test)
         for test in tests
-        if test.round == first and blamed.isdisjoint((test.source, test.target))
+        if test.round == first and culprits.isdisjoint((test.source, test.target))
     ]
     return bool(verdict.groups) or 2 * sum(sample) <= len(sample)
 
 
-def _met(test: PairTest) -> tuple[Mapping[str, float], ...]:
-    return _merged(test, {test.source}), _merged(test, {test.target})
+def _readings(test: PairTest) -> tuple[Mapping[str, float], ...]:
+    return _reading(test, {test.source}), _reading(test, {test.target})
 
 
-def _merged(test: PairTest, hosts: set[int]) -> dict[str, float]:
+def _reading(test: PairTest, hosts: set[int]) -> dict[str, float]:
     """Return what went up on these hosts of a test; losses are counted where it was sent from."""
     sides = ((test.source, test.source_counters), (test.target, test.target_counters))
     return {
@@ -207,10 +207,10 @@ def _most_alike(rates: Sequence[float]) -> list[float]:
 
 
 def _risen(readings: Readings, good: Readings, own_good: Readings) -> Iterator[CounterChange]:
-    for name in sorted({name for met in readings for name in met}):
-        value = median(met.get(name, 0.0) for met in readings)
-        compared = own_good if name.startswith("queue.") else good  # others have other queues
-        usual = float(np.quantile([met.get(name, 0.0) for met in compared] or [math.inf], OFTEN))
+    for name in sorted({name for row in readings for name in row}):
+        value = median(row.get(name, 0.0) for row in readings)
+        baseline = own_good if name.startswith("queue.") else good  # others have other queues
+        usual = float(np.quantile([row.get(name, 0.0) for row in baseline] or [math.inf], OFTEN))
         least = next(limit for prefix, limit in LEAST.items() if name.startswith(prefix))
         if value >= least and value > TIMES * usual:
             yield CounterChange(counter=name, own=round(value, 4), usual=round(usual, 4))
@@ -265,8 +265,8 @@ def _settings(facts: Facts) -> Iterator[tuple[str, str, str]]:
 
 def good_hosts(verdict: FleetVerdict, hosts: int) -> set[int]:
     """Return the hosts that are proven, and not blamed."""
-    blamed = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
-    return set(range(hosts if verdict.tests else 0)) - blamed - set(verdict.unproven)
+    culprits = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
+    return set(range(hosts if verdict.tests else 0)) - culprits - set(verdict.unproven)
 
 
 def causes(
@@ -286,8 +286,8 @@ def causes(
 def _explains(drift: Drift, hosts: set[int], good: Collection[int]) -> bool:
     values = dict(zip(drift.hosts, drift.values, strict=True))
     kinds = {values.get(host, drift.usual) for host in hosts}
-    shared = kinds.intersection(values[host] for host in good if host in values)
-    return hosts <= values.keys() and not shared and all(_is_worse(drift, value) for value in kinds)
+    common = kinds.intersection(values[host] for host in good if host in values)
+    return hosts <= values.keys() and not common and all(_is_worse(drift, value) for value in kinds)
 
 
 def _is_worse(drift: Drift, value: str) -> bool:

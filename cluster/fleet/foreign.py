@@ -28,8 +28,8 @@ from cluster.fleet.pair_table import (
     Flags,
     Values,
     believable,
-    diagnosed,
     pair_table,
+    solve_table,
     unit_value,
 )
 from cluster.fleet.proximity import GAP, near_groups
@@ -51,21 +51,21 @@ class _Comparison(NamedTuple):
 def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """Diagnose a fleet by the logs of other tools, as if all tests shared links, or together."""
     tests = believable(tests)
-    failed = sum(1 for test in tests if not test.value)
-    untested = tuple(untested_hosts(fleet, tests))
+    failures = sum(1 for test in tests if not test.value)
+    gaps = tuple(untested_hosts(fleet, tests))
     tested_hosts = {host for test in tests if test.value for host in (test.source, test.target)}
     if len(tested_hosts) < COMPARED:
-        verdict = no_values(fleet, tests, 1, untested)
-        reason = Reason(code="one_pair") if failed < len(tests) else verdict.reason
-        count = len(tests) - failed
-        return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failed)
+        verdict = no_values(fleet, tests, 1, gaps)
+        reason = Reason(code="one_pair") if failures < len(tests) else verdict.reason
+        count = len(tests) - failures
+        return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failures)
     result = _compare(fleet, tests)
     solution, fleet = result.solution, result.solution.fleet
-    findings = _findings(result, untested)
-    blamed, observations = by_fault(findings, FAULTS)
+    findings = _findings(result, gaps)
+    faults, observations = by_fault(findings, FAULTS)
     suspects = (*undecided_hosts(solution), *result.suspects, *_far_hosts(solution))
     reference = unit_value(solution, solution.reference)
-    count = len(tests) - failed
+    count = len(tests) - failures
     word, reason = _word(findings, suspects, count)
     is_low = fleet.metric == "bandwidth" and reference < USUAL * (fleet.limit or 0.0)
     if word == "HEALTHY" and is_low:
@@ -73,11 +73,11 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     return FleetVerdict(
         verdict=word,
         rounds=len({test.round for test in tests}),
-        blamed=blamed,
+        blamed=faults,
         observations=observations,
         metric=fleet.metric,
         tests=count,
-        failed=failed,
+        failed=failures,
         reference=reference if math.isfinite(reference) else None,
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),
@@ -87,12 +87,12 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     )
 
 
-def _findings(result: _Comparison, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
+def _findings(result: _Comparison, gaps: Sequence[FleetFinding]) -> list[FleetFinding]:
     """Return all findings; of latencies, none about a host, which may only be far away."""
     solution = result.solution
     hosts = bad_hosts(solution) if solution.fleet.metric == "bandwidth" else ()
-    groups, pairs = bad_groups(solution), _unexplained(solution)
-    return in_order([*hosts, *groups, *result.further, *pairs, *untested])
+    groups, pairs = bad_groups(solution), _outliers(solution)
+    return in_order([*hosts, *groups, *result.further, *pairs, *gaps])
 
 
 def _compare(fleet: Fleet, tests: Sequence[PairTest]) -> _Comparison:
@@ -101,20 +101,20 @@ def _compare(fleet: Fleet, tests: Sequence[PairTest]) -> _Comparison:
     The groups are those that are known, or that the tests themselves show. Latencies between groups
     are compared with one another, too: distance is no fault.
     """
-    solution = _solved(fleet, tests)
+    solution = _solve(fleet, tests)
     groups = fleet.groups if fleet.has_groups else _groups(solution)
     if not groups:
         return _Comparison(solution)
-    grouped = msgspec.structs.replace(fleet, groups=groups)
-    whole = _solved(grouped, tests)
+    grouped_fleet = msgspec.structs.replace(fleet, groups=groups)
+    whole = _solve(grouped_fleet, tests)
     if fleet.metric == "latency" or not _is_slow_between(whole):
         return _Comparison(whole)
     inside = [test for test in tests if groups[test.source] == groups[test.target]]
-    blamed = tuple(bad_hosts(solution))
+    hosts = tuple(bad_hosts(solution))
     return _Comparison(
-        _solved(grouped, inside),
-        (*blamed, _between_groups(whole)),
-        tuple(_single_hosts(grouped, {finding.place for finding in blamed})),
+        _solve(grouped_fleet, inside),
+        (*hosts, _between_groups(whole)),
+        tuple(_single_hosts(grouped_fleet, {finding.place for finding in hosts})),
     )
 
 
@@ -126,8 +126,8 @@ def _is_slow_between(solution: Diagnosed) -> bool:
     return bool(GAP * np.percentile(rates[crossing], REFERENCE) < np.median(rates[~crossing]))
 
 
-def _solved(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:
-    solution = diagnosed(pair_table(fleet, tests))
+def _solve(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:
+    solution = solve_table(pair_table(fleet, tests))
     return solution._replace(blame=blame_together(solution.blame, solution.tests, len(fleet.names)))
 
 
@@ -137,10 +137,8 @@ def _groups(solution: Diagnosed) -> tuple[int, ...]:
     One host that differs from all others is a suspect, and no group. Tests that a suspect explains
     do not count; of latencies they do at first, as distance explains them, too.
     """
-    explained = solution.blame.explained_by >= 0
-    left_out = (
-        [np.zeros_like(explained), explained] if solution.fleet.metric == "latency" else [explained]
-    )
+    hits = solution.blame.explained_by >= 0
+    left_out = [np.zeros_like(hits), hits] if solution.fleet.metric == "latency" else [hits]
     for mask in left_out:
         groups = near_groups(_times(len(solution.fleet.names), solution, mask)).groups
         if sum(size > 1 for size in Counter(groups).values()) > 1:
@@ -180,11 +178,11 @@ def _between_groups(solution: Diagnosed) -> FleetFinding:
     )
 
 
-def _single_hosts(fleet: Fleet, blamed: Collection[Part]) -> Iterator[Suspect]:
+def _single_hosts(fleet: Fleet, culprits: Collection[Part]) -> Iterator[Suspect]:
     sizes = Counter(fleet.groups)
     for host, group in enumerate(fleet.groups):
         place = Part(kind="host", host=host)
-        if sizes[group] == 1 and place not in blamed:
+        if sizes[group] == 1 and place not in culprits:
             yield Suspect(place=place, reason=Reason(code="in_no_group"))
 
 
@@ -197,14 +195,14 @@ def _far_hosts(solution: Diagnosed) -> Iterator[Suspect]:
         )
 
 
-def _unexplained(solution: Diagnosed) -> Iterator[FleetFinding]:
+def _outliers(solution: Diagnosed) -> Iterator[FleetFinding]:
     """List the low tests that no part explains; of latencies, none: distance is no fault."""
     table = solution.table
     if solution.fleet.metric == "latency":
         return
-    suspects = [culprit.part for culprit in solution.blame.undecided]
+    suspects = [culprit.part for culprit in solution.blame.doubts]
     doubtful = np.isin(solution.parts.paths, suspects).any(axis=1)
-    odd = np.flatnonzero(solution.blame.unexplained & ~doubtful)
+    odd = np.flatnonzero(solution.blame.outliers & ~doubtful)
     if not odd.size:
         return
     yield FleetFinding(
@@ -229,8 +227,8 @@ def _word(
     if suspects:
         return "UNDECIDED", Reason(code="few_partners", low=len(suspects))
     unstable = [finding.tests for finding in findings if finding.kind == "UNSTABLE"]
-    untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
-    if sum(unstable) > RARE * count or untested:
+    gaps = sum(1 for finding in findings if finding.kind == "UNTESTED")
+    if sum(unstable) > RARE * count or gaps:
         code: ReasonCode = "unexplained" if unstable else "untested"
-        return "UNDECIDED", Reason(code=code, low=sum(unstable) or untested)
+        return "UNDECIDED", Reason(code=code, low=sum(unstable) or gaps)
     return "HEALTHY", Reason(code="alike")

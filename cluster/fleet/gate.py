@@ -23,32 +23,32 @@ OPEN: dict[ReasonCode, GateCode] = {
 }
 
 
-def decide(verdict: FleetVerdict, hosts: int, skipped: tuple[int, ...] = ()) -> Gate:
+def decide(verdict: FleetVerdict, hosts: int, skip: tuple[int, ...] = ()) -> Gate:
     """Return the answer of a gate to a verdict; its words, times and next step are added later.
 
-    A good test stays good, so what a check that was cut off has seen counts as well. `skipped` are
+    A good test stays good, so what a check that was cut off has seen counts as well. `skip` are
     the hosts that were not to be tested.
     """
     bad = tuple(filter(is_certain, verdict.blamed))
-    unjudged = [
+    gaps = [
         finding
         for finding in verdict.observations
-        if finding.kind == "UNTESTED" and finding.place.host not in skipped
+        if finding.kind == "UNTESTED" and finding.place.host not in skip
     ]
     parts = [f for f in verdict.blamed if f.place.kind in ("host", "nic", "group")]
-    blamed = {host for finding in parts for host in blamed_hosts(verdict, finding)}
-    candidates = blamed.union(verdict.unproven if verdict.tests else range(hosts))
-    unproven = tuple(sorted(candidates.difference(skipped)))
-    word, code = _word(verdict, bad, unproven, untried=len(unjudged) + len(skipped) == hosts)
+    culprits = {host for finding in parts for host in blamed_hosts(verdict, finding)}
+    candidates = culprits.union(verdict.unproven if verdict.tests else range(hosts))
+    unproven = tuple(sorted(candidates.difference(skip)))
+    word, code = _word(verdict, bad, unproven, is_untested=len(gaps) + len(skip) == hosts)
     return Gate(
         verdict=word,
         code=code,
         hosts=hosts,
-        proven=hosts - len(unproven) - len(skipped),
+        proven=hosts - len(unproven) - len(skip),
         unproven=unproven,
-        skipped=skipped,
+        skipped=skip,
         bad=bad,
-        suspected=(*(finding for finding in verdict.blamed if finding not in bad), *unjudged),
+        suspected=(*(finding for finding in verdict.blamed if finding not in bad), *gaps),
         doubtful=tuple(suspect.place for suspect in verdict.suspects),
         reference=verdict.reference,
         limit=verdict.limit,
@@ -70,7 +70,7 @@ def _word(
     bad: tuple[FleetFinding, ...],
     unproven: tuple[int, ...],
     *,
-    untried: bool,
+    is_untested: bool,
 ) -> tuple[GateWord, GateCode]:
     reference, limit = verdict.reference, verdict.limit
     is_low = bool(reference and limit and reference < USUAL * limit)
@@ -81,7 +81,7 @@ def _word(
     answers: tuple[tuple[bool, GateWord, GateCode], ...] = (
         (bool(bad), "BAD", "faults"),
         (verdict.reason.code == "one_machine", "UNDECIDED", "no_network"),
-        (not verdict.tests and untried, "UNDECIDED", "no_time"),
+        (not verdict.tests and is_untested, "UNDECIDED", "no_time"),
         (not verdict.tests or reference is None, "UNDECIDED", "no_values"),
         (bool(verdict.blamed), "UNDECIDED", "unconfirmed"),
         (not has_limit, "UNDECIDED", "no_limit"),

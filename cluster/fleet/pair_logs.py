@@ -59,7 +59,7 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "
     values = [_values(result.result, metric) for result in titles[title]]
     size = _common_size(values, metric)
     pairs = tuple(
-        _logged(result, figures, size, metric)
+        _pair(result, figures, size, metric)
         for result, figures in zip(titles[title], values, strict=True)
     )
     at_size = f", {format_size(int(size))}" if size else ""
@@ -73,7 +73,7 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "
 
 
 def _all_failed(results: Sequence[PairResult], metric: PairMetric) -> PairLogs:
-    pairs = tuple(_logged(result, {}, 0, metric) for result in results if result.result.failures)
+    pairs = tuple(_pair(result, {}, 0, metric) for result in results if result.result.failures)
     return PairLogs(metric=metric, pairs=pairs)
 
 
@@ -94,9 +94,9 @@ def _definition(result: Parsed, metric: PairMetric) -> Definition | None:
     if metric == "latency":
         return next((d for d in definitions if d.metric == metric), None)
     rates = [d for d in definitions if d.unit == "B/s"]
-    bounded = [d for d in rates if d.flow]
+    flows = [d for d in rates if d.flow]
     matches = [d for d in rates if d.metric == metric]
-    return next(iter((*bounded, *matches)), None)
+    return next(iter((*flows, *matches)), None)
 
 
 def _choose_title(
@@ -118,9 +118,9 @@ def _choose_title(
     words = series.lower().split()
     fit = [title for title in titles if all(word in title.lower() for word in words)]
     counts = {title: len({result.hosts for result in titles[title]}) for title in fit}
-    ranked = sorted(fit, key=lambda title: -counts[title])
-    if not fit or (len(fit) > 1 and counts[ranked[1]] > RIVAL * counts[ranked[0]]):
-        choices = ranked or sorted(titles)
+    ranking = sorted(fit, key=lambda title: -counts[title])
+    if not fit or (len(fit) > 1 and counts[ranking[1]] > RIVAL * counts[ranking[0]]):
+        choices = ranking or sorted(titles)
         raise SpecError(
             f"The logs have {len(choices)} tests, and only one can be judged at a time: "
             f"{'; '.join(choices)}."
@@ -128,7 +128,7 @@ def _choose_title(
             else f"No test of these logs has the words {series!r}: they have {'; '.join(choices)}.",
             remedy=f"Choose one by words of its name: --series {choices[0].split()[0]}",
         )
-    return ranked[0]
+    return ranking[0]
 
 
 def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:
@@ -169,7 +169,7 @@ def _distance(size: float) -> float:
     return abs(math.log2(size / LATENCY_SIZE)) if size else math.inf
 
 
-def _logged(
+def _pair(
     result: PairResult, values: Mapping[float, float], size: float, metric: PairMetric
 ) -> LoggedPair:
     value = values.get(size) or None
@@ -202,8 +202,8 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> Iterator[tuple[PairTest
         turns[key] += 1
     if not logs.sparse:
         missing = NoValue(code="no_log")
-        untried = _untried(turns, len(names), directed=logs.directed)
-        yield from ((PairTest(round=0, source=a, target=b), missing) for a, b in untried)
+        gaps = _gaps(turns, len(names), directed=logs.directed)
+        yield from ((PairTest(round=0, source=a, target=b), missing) for a, b in gaps)
 
 
 def _believable(
@@ -218,7 +218,7 @@ def _believable(
     return None, NoValue(code="absurd", metric=metric, value=pair.value, times=times)
 
 
-def _untried(
+def _gaps(
     turns: Mapping[tuple[int, int], int], hosts: int, *, directed: bool
 ) -> list[tuple[int, int]]:
     """Return the pairs without a log, if most have one."""

@@ -60,7 +60,7 @@ def pair_tests(measurements: Iterable[Measurement]) -> tuple[PairTest, ...]:
 
 def _test(measurement: Measurement) -> PairTest:
     places = measurement.params
-    failed = 0.0 if FAILED in places else None
+    fallback = 0.0 if FAILED in places else None
     reason = str(places.get(FAILED, places.get(SKIPPED, "")))
     lost_host = int(places.get(LOST, -1))
     if LOST not in places and (words := LOST_WORDS.fullmatch(reason)):
@@ -69,7 +69,7 @@ def _test(measurement: Measurement) -> PairTest:
         round=int(places["round"]),
         source=int(places["source"]),
         target=int(places["target"]),
-        value=measurement.values[0] if measurement.values else failed,
+        value=measurement.values[0] if measurement.values else fallback,
         reason=reason,
         lost=lost_host,
         alone=bool(places.get("alone", 0)),
@@ -118,17 +118,17 @@ def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
     worse direction counts, by the median of its tests, so that a bad partner does not: of an even
     number, the better of the two in the middle. Nothing of fewer than three hosts.
     """
-    valued = [test for test in tests if test.value]
-    together = [test for test in valued if not test.alone] or valued
+    results = [test for test in tests if test.value]
+    together = [test for test in results if not test.alone] or results
     outgoing: dict[int, list[float]] = defaultdict(list)
-    received: dict[int, list[float]] = defaultdict(list)
+    incoming: dict[int, list[float]] = defaultdict(list)
     for test in together:
         outgoing[test.source].append(test.value or 0.0)
-        received[test.target].append(test.value or 0.0)
+        incoming[test.target].append(test.value or 0.0)
     worse, middle_of = (min, median_high) if better == "higher" else (max, median_low)
     by_host = {
-        host: worse(middle_of(values[host]) for values in (outgoing, received) if host in values)
-        for host in sorted({*outgoing, *received})
+        host: worse(middle_of(values[host]) for values in (outgoing, incoming) if host in values)
+        for host in sorted({*outgoing, *incoming})
     }
     if len(by_host) < FEWEST:
         return {}

@@ -110,7 +110,7 @@ class PairTable(NamedTuple):
         return not self.fleet.foreign and not bool(self.between.any())
 
     @property
-    def limited(self) -> Flags:
+    def is_limited(self) -> Flags:
         """Whether a processor limited each test."""
         source, target = self.busy if self.busy.size else (np.zeros_like(self.alone),) * 2
         return np.logical_or(source, target)
@@ -129,7 +129,7 @@ class Diagnosed(NamedTuple):
     @property
     def suspects(self) -> tuple[solver.Culprit, ...]:
         """What is blamed, then what is undecided."""
-        return (*self.blame.blamed, *self.blame.undecided)
+        return (*self.blame.culprits, *self.blame.doubts)
 
     @property
     def reference(self) -> float:
@@ -137,9 +137,9 @@ class Diagnosed(NamedTuple):
         return float(self.blame.references[solver.HOST])
 
     @property
-    def unshared(self) -> Flags:
+    def is_unshared(self) -> Flags:
         """Tests from which others took nothing, or of which it is known how much."""
-        return ~self.tests.shared | (self.routes is not None)
+        return ~self.tests.is_shared | (self.routes is not None)
 
     def line(self, tolerances: float = 1.0) -> float:
         """Return the rate below which a test is low."""
@@ -213,14 +213,14 @@ def _turned_over(values: Values, between: Flags) -> Values:
     return rates
 
 
-def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnosed:
+def solve_table(table: PairTable, routes: FleetSimulator | None = None) -> Diagnosed:
     """Find the parts to blame for low tests, of which there is at least one.
 
     If the routes are known, links are parts, as hosts are. It is then also known how much a test
     loses to concurrent tests: one that lost just that is no evidence against the parts on its path.
     """
     if routes is not None:
-        return _routed(table, routes)
+        return _with_routes(table, routes)
     parts = parts_of(table.source, table.target, table.groups, directed=table.fleet.directed)
     paths = np.where(peers(table)[:, None], -1, parts.paths)
     events = None if table.fleet.foreign else _events(table)
@@ -262,7 +262,7 @@ def _without_limited_tests(solution: Diagnosed) -> Diagnosed:
     rates = solution.table.rates
     unbelievable = rates > BURST * solution.reference
     return _with_tests(
-        solution, ~(solution.table.limited & ((solution.blame.low & (rates > 0)) | unbelievable))
+        solution, ~(solution.table.is_limited & ((solution.blame.low & (rates > 0)) | unbelievable))
     )
 
 
@@ -306,14 +306,14 @@ def _shares(table: PairTable) -> Flags:
 
 def _is_crowded_inside(table: PairTable) -> bool:
     """Tell whether pairs inside groups share links, as in a dragonfly: they are faster alone."""
-    has_value = (table.rates > 0) & ~table.limited
+    has_value = (table.rates > 0) & ~table.is_limited
     inside = table.rates[has_value & ~table.between & ~table.alone]
     alone = table.rates[has_value & table.alone]
     several = bool(inside.size and alone.size)
     return several and bool(np.median(inside) < CROWDED * np.median(alone))
 
 
-def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
+def _with_routes(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     ports = np.array([test.port for test in table.tests], dtype=np.int64)
     paths = routes.paths(table.source, table.target, ports)
     parts = routed_parts(routes.fabric_links, table.source, table.target, paths)

@@ -51,25 +51,25 @@ def near_groups(latency: Latencies) -> NearGroups:
     """Find groups of near hosts by a matrix of seconds; NaN where it is not known."""
     rows, columns = np.triu_indices(len(latency), 1)
     values = latency[rows, columns]
-    measured = np.flatnonzero(~np.isnan(values))
-    if len(latency) < LEAST or len(measured) < 2 * SIDE:
-        return NearGroups((), "few_pairs", pairs=len(measured))
-    ranked = np.sort(values[measured])
-    gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
+    pairs = np.flatnonzero(~np.isnan(values))
+    if len(latency) < LEAST or len(pairs) < 2 * SIDE:
+        return NearGroups((), "few_pairs", pairs=len(pairs))
+    ranking = np.sort(values[pairs])
+    gaps = ranking[SIDE : -SIDE + 1] / ranking[SIDE - 1 : -SIDE]
     index = int(gaps.argmax()) + SIDE - 1
-    gap, edge = float(gaps.max()), float(ranked[index])
+    gap, edge = float(gaps.max()), float(ranking[index])
     if gap < GAP:
-        return NearGroups((), "no_gap", gap, edge, pairs=len(measured))
-    tested = ~np.isnan(latency)
-    near = tested & (latency <= edge)
+        return NearGroups((), "no_gap", gap, edge, pairs=len(pairs))
+    is_tested = ~np.isnan(latency)
+    near = is_tested & (latency <= edge)
     groups = _components(near)
-    wrong = _contradictions(near, tested, groups)
-    if wrong > CONTRADICTIONS * len(measured):
-        return NearGroups((), "contradictions", gap, edge, wrong, pairs=len(measured))
-    chance = _chance(tested, near, wrong)
+    wrong = _contradictions(near, is_tested, groups)
+    if wrong > CONTRADICTIONS * len(pairs):
+        return NearGroups((), "contradictions", gap, edge, wrong, pairs=len(pairs))
+    chance = _chance(is_tested, near, wrong)
     if chance > CHANCE:
-        return NearGroups((), "chance", gap, edge, wrong, chance, len(measured))
-    return NearGroups(tuple(groups.tolist()), None, gap, edge, wrong, chance, len(measured))
+        return NearGroups((), "chance", gap, edge, wrong, chance, len(pairs))
+    return NearGroups(tuple(groups.tolist()), None, gap, edge, wrong, chance, len(pairs))
 
 
 def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
@@ -77,9 +77,9 @@ def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ..
     labels = np.array(groups, dtype=np.int64)
     sizes = np.bincount(labels) if len(labels) else labels
     large = np.flatnonzero(sizes > 1)
-    met = [[bool((~np.isnan(row[labels == group])).any()) for group in large] for row in latency]
+    links = [[bool((~np.isnan(row[labels == group])).any()) for group in large] for row in latency]
     return tuple(
-        host for host in range(len(labels)) if sizes[labels[host]] == 1 and not all(met[host])
+        host for host in range(len(labels)) if sizes[labels[host]] == 1 and not all(links[host])
     )
 
 
@@ -109,9 +109,9 @@ def _between(latency: Latencies, groups: Numbers) -> Latencies:
 def _components(near: Flags) -> Numbers:
     """Number the connected hosts, in the order of their first hosts."""
     groups = np.arange(len(near))
-    linked = near | np.eye(len(near), dtype=np.bool_)
+    links = near | np.eye(len(near), dtype=np.bool_)
     while True:
-        least = np.where(linked, groups[None, :], len(near)).min(axis=1)
+        least = np.where(links, groups[None, :], len(near)).min(axis=1)
         if (least == groups).all():
             break
         groups = least[least]
@@ -119,17 +119,17 @@ def _components(near: Flags) -> Numbers:
     return numbers
 
 
-def _contradictions(near: Flags, tested: Flags, groups: Numbers) -> int:
+def _contradictions(near: Flags, is_tested: Flags, groups: Numbers) -> int:
     together = groups[:, None] == groups[None, :]
-    return int(np.triu(together & tested & ~near, 1).sum())
+    return int(np.triu(together & is_tested & ~near, 1).sum())
 
 
-def _chance(tested: Flags, near: Flags, wrong: int) -> float:
+def _chance(is_tested: Flags, near: Flags, wrong: int) -> float:
     """Return the chance that as many near pairs at random have as few contradictions."""
-    closing = _closing(tested)
-    tested, near = tested[np.ix_(closing, closing)], near[np.ix_(closing, closing)]
-    hosts = len(tested)
-    rows, columns = np.nonzero(np.triu(tested, 1))
+    closing = _closing(is_tested)
+    is_tested, near = is_tested[np.ix_(closing, closing)], near[np.ix_(closing, closing)]
+    hosts = len(is_tested)
+    rows, columns = np.nonzero(np.triu(is_tested, 1))
     pairs = int(np.triu(near, 1).sum())
     whole = len(rows) == hosts * (hosts - 1) // 2
     if whole and not wrong and hosts <= COUNTED:
@@ -137,20 +137,20 @@ def _chance(tested: Flags, near: Flags, wrong: int) -> float:
     chance = np.random.default_rng(0)
     hits = 0
     for _ in range(DRAWS):
-        sample = np.zeros_like(tested)
+        sample = np.zeros_like(is_tested)
         choice = chance.choice(len(rows), pairs, replace=False)
         sample[rows[choice], columns[choice]] = sample[columns[choice], rows[choice]] = True
-        hits += _contradictions(sample, tested, _components(sample)) <= wrong
+        hits += _contradictions(sample, is_tested, _components(sample)) <= wrong
     return (hits + 1) / (DRAWS + 1)
 
 
-def _closing(tested: Flags) -> Numbers:
+def _closing(is_tested: Flags) -> Numbers:
     """Return the hosts that are left without those tested with one other only, again and again.
 
     What was tested with one host closes no circle: no near pair there can be contradicted, and
     such pairs would only make it look easy for near pairs at random to be transitive.
     """
-    links = tested & ~np.eye(len(tested), dtype=np.bool_)
+    links = is_tested & ~np.eye(len(is_tested), dtype=np.bool_)
     while (loose := links.sum(axis=1) == 1).any():
         links[loose] = links[:, loose] = False
     return np.flatnonzero(links.any(axis=1))
@@ -199,14 +199,14 @@ def rand_index(first: tuple[int, ...], other: tuple[int, ...]) -> float:
 
 def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
     """Return the Rand index of latency's groups and of a layer, where both are known."""
-    placed = [host for host, group in enumerate(layer.groups) if group is not None]
-    if not groups or len(placed) < 2:  # noqa: PLR2004 - a pair
+    hosts = [host for host, group in enumerate(layer.groups) if group is not None]
+    if not groups or len(hosts) < 2:  # noqa: PLR2004 - a pair
         return None
-    layer_groups = tuple(layer.groups[host] or 0 for host in placed)
-    return rand_index(tuple(groups[host] for host in placed), layer_groups)
+    layer_groups = tuple(layer.groups[host] or 0 for host in hosts)
+    return rand_index(tuple(groups[host] for host in hosts), layer_groups)
 
 
-def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
+def with_agreement(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
     """Add to a layer how far it agrees with that layer of latency that it agrees with most."""
     shares = [share for partition in latency if (share := agreement(partition, layer)) is not None]
     return msgspec.structs.replace(layer, agreement=max(shares, default=None))

@@ -23,11 +23,11 @@ def pairs_to_test(
 ) -> tuple[tuple[int, int], ...]:
     """Pair new hosts with good ones: of the same group, and undoubted ones, first."""
     good = set(range(hosts)) - _suspects(verdict) - set(new)
-    doubted = set(_doubted(verdict, hosts))
+    doubts = set(_doubtful_hosts(verdict, hosts))
     groups = verdict.groups or (0,) * hosts
 
     def order(new_host: int, other: int) -> tuple[bool, bool, int]:
-        return other in doubted, groups[other] != groups[new_host], (other - new_host) % hosts
+        return other in doubts, groups[other] != groups[new_host], (other - new_host) % hosts
 
     return tuple(
         (new_host, other)
@@ -40,11 +40,11 @@ def _suspects(verdict: FleetVerdict) -> set[int]:
     places = [finding.place for finding in verdict.findings]
     for suspect in verdict.suspects:
         places += [suspect.place, *(place for place, _ in suspect.twins)]
-    listed = {host for suspect in verdict.suspects for host in suspect.reason.hosts}
-    return listed | {place.host for place in places if place.kind in ("host", "nic")}
+    hosts = {host for suspect in verdict.suspects for host in suspect.reason.hosts}
+    return hosts | {place.host for place in places if place.kind in ("host", "nic")}
 
 
-def _doubted(verdict: FleetVerdict, hosts: int) -> Iterator[int]:
+def _doubtful_hosts(verdict: FleetVerdict, hosts: int) -> Iterator[int]:
     """Return the hosts that part of a group or pair is blamed for."""
     for finding in verdict.blamed:
         if finding.place.kind == "pair":

@@ -33,7 +33,7 @@ from cluster.fleet.findings.instability import (
     varying_hosts,
 )
 from cluster.fleet.findings.pairs import bad_pairs, doubtful_pairs
-from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table, peers
+from cluster.fleet.pair_table import Diagnosed, PairTable, pair_table, peers, solve_table
 from cluster.fleet.solver import CROWD_CHANCE, DEEP, MANY
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _further_steps(
             table = pair_table(fleet, tests)
             if not table.tests or not (table.rates > 0).any():
                 return
-            steps = list(steps_of(tests, diagnosed(table, routes)))
+            steps = list(steps_of(tests, solve_table(table, routes)))
             yield from steps
             if not steps:
                 break
@@ -214,20 +214,20 @@ def _alone(
 def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int, int]]:
     """Choose pairs to test alone: from different groups, if there are several."""
     groups = np.asarray(fleet.groups)
-    met = np.concatenate(rounds)
+    pairs = np.concatenate(rounds)
     if fleet.has_groups:
-        met = met[groups[met[:, 0]] != groups[met[:, 1]]]
+        pairs = pairs[groups[pairs[:, 0]] != groups[pairs[:, 1]]]
     indices: list[int] = []
     sample: set[int] = set()
-    ends = groups[met] if fleet.has_groups else met
+    ends = groups[pairs] if fleet.has_groups else pairs
     for index, pair in enumerate(ends.tolist()):
         if len(indices) == count:
             break
         if not sample.issuperset(pair):
             sample.update(pair)
             indices.append(index)
-    rest = np.setdiff1d(np.arange(len(met)), indices).tolist()
-    return [(int(a), int(b)) for a, b in met[[*indices, *rest[: count - len(indices)]]]]
+    rest = np.setdiff1d(np.arange(len(pairs)), indices).tolist()
+    return [(int(a), int(b)) for a, b in pairs[[*indices, *rest[: count - len(indices)]]]]
 
 
 def _repeated_tests(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
@@ -235,17 +235,17 @@ def _repeated_tests(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[
     number = _next(tests)
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
     often = {_either_way((t.source, t.target)) for t in tests if t.port}
-    unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(solution)))
+    outliers = dict.fromkeys(map(_either_way, _unexplained_pairs(solution)))
     deep = _deep_pairs(solution)
-    silent = _pairs_of(solution, solution.blame.unexplained & (solution.table.rates <= 0))
-    odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
+    silent = _pairs_of(solution, solution.blame.outliers & (solution.table.rates <= 0))
+    odd = [p for p in outliers if p not in often and (p in silent or p in deep)]
     doubtful = (
         *_suspects(solution),
         *_beside_good(solution, (host.place.host for host in short_hosts(solution))),
         *crowded_pairs(solution),
         *_slow_fabric(solution),
     )
-    remaining = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
+    remaining = [pair for pair in (*outliers, *map(_either_way, doubtful)) if pair not in once]
     if again := dict.fromkeys([*odd, *remaining]):
         yield _alone(number, again, "chance")
     yield from _by_other_ports(solution, odd, silent, number + 1)
@@ -266,14 +266,14 @@ def _strangers(solution: Diagnosed) -> list[int]:
     several = FEWEST_OF_GROUP <= len(suspects) <= len(solution.fleet.names) / 2
     if solution.fleet.has_groups or not several or not solution.table.alone.any():
         return []
-    met = solution.table.hosts[:, peers(solution.table)]
-    return suspects if set(suspects) - set(met.ravel().tolist()) else []
+    hosts = solution.table.hosts[:, peers(solution.table)]
+    return suspects if set(suspects) - set(hosts.ravel().tolist()) else []
 
 
 def _at_other_times(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test hosts that may be slow at times, alone with good hosts, several times."""
-    number, repeated = _next(tests), doubtful_hosts(solution, SEEMING)
-    hosts = [host for host in varying_hosts(solution) if host not in repeated]
+    number, doubtful = _next(tests), doubtful_hosts(solution, SEEMING)
+    hosts = [host for host in varying_hosts(solution) if host not in doubtful]
     partners = {h: fresh_partners(solution, h, TIMES) for h in hosts[:MOST_VARYING]}
     for time in range(TIMES if any(partners.values()) else 0):
         pairs = [(host, group[time % len(group)]) for host, group in partners.items() if group]
@@ -297,22 +297,22 @@ def _doubtful_again(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[
     """
     suspects = suspected_hosts(solution)
     doubtful = set(doubtful_hosts(solution, SEEMING)).difference(suspects)
-    tested = np.unique(solution.table.hosts)
-    hosts = np.setdiff1d(tested, suspects)
+    all_hosts = np.unique(solution.table.hosts)
+    hosts = np.setdiff1d(all_hosts, suspects)
     times = islice(cycle(tournament(len(hosts))), REPEATS if doubtful else 0)
     for time, places in enumerate(times):
         pairs = [(a, b) for a, b in hosts[places].tolist()]
         repeats = [pair for pair in pairs if not doubtful.isdisjoint(pair)]
-        compared = np.roll([pair for pair in pairs if pair not in repeats], time, axis=0)[:BESIDE]
-        yield _alone(_next(tests) + time, [*repeats, *compared], "repeats", REPEATED + time)
+        controls = np.roll([pair for pair in pairs if pair not in repeats], time, axis=0)[:BESIDE]
+        yield _alone(_next(tests) + time, [*repeats, *controls], "repeats", REPEATED + time)
 
 
 def _proving(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test the hosts alone that others may have kept from the usual rate in every test."""
-    if solution.blame.blamed:  # then the time is for these
+    if solution.blame.culprits:  # then the time is for these
         return
-    tested = set(solution.table.hosts.ravel().tolist())
-    unproven = set(unproven_hosts(solution)) & tested
+    hosts = set(solution.table.hosts.ravel().tolist())
+    unproven = set(unproven_hosts(solution)) & hosts
     suspects = suspected_hosts(solution)
     pairs = [
         (host, other)
@@ -365,18 +365,18 @@ def _either_way(pair: tuple[int, int]) -> tuple[int, int]:
 
 def _suspects(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Pair each undecided host with good ones, and each that others may have slowed down."""
-    undecided = (
+    doubts = (
         part
-        for culprit in solution.blame.undecided
+        for culprit in solution.blame.doubts
         for part in (culprit.part, *culprit.twins)
         if solution.is_host(part)
     )
     weak = (  # one of a hundred healthy fleets has such a host: it is tested at another time
         c.part
-        for c in solution.blame.blamed
+        for c in solution.blame.culprits
         if solution.is_host(c.part) and (c.chance > CROWD_CHANCE or _in_crowd(solution, c.part))
     )
-    hosts = map(solution.host, (*weak, *undecided))  # the blamed first
+    hosts = map(solution.host, (*weak, *doubts))  # the blamed first
     return _beside_good(solution, hosts)
 
 
@@ -386,7 +386,7 @@ def _in_crowd(solution: Diagnosed, part: int) -> bool:
     Their chance takes them for independent, and fixed routes may put the same traffic into all.
     """
     mask = solution.blame.explained_by == part
-    return solution.routes is None and bool(solution.tests.shared[mask].all())
+    return solution.routes is None and bool(solution.tests.is_shared[mask].all())
 
 
 def _beside_good(solution: Diagnosed, hosts: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -401,7 +401,7 @@ def _unexplained_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     If the routes are known, what a test lost to others is known, too, and is no low test.
     """
     table = solution.table
-    odd = solution.blame.unexplained & (solution.unshared | (table.rates <= 0))
+    odd = solution.blame.outliers & (solution.is_unshared | (table.rates <= 0))
     for index in np.flatnonzero(odd)[:MOST_AGAIN]:
         yield table.tests[index].source, table.tests[index].target
 
@@ -414,12 +414,12 @@ def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
     if _is_loud(solution):
         return set()
     deep = solution.tests.values < solution.line(DEEP)
-    return _pairs_of(solution, solution.blame.unexplained & deep)
+    return _pairs_of(solution, solution.blame.outliers & deep)
 
 
 def _is_loud(solution: Diagnosed) -> bool:
     """Tell whether many tests alone are low, and no part explains them: others are at work."""
-    low = solution.blame.unexplained[solution.table.alone]
+    low = solution.blame.outliers[solution.table.alone]
     return len(low) >= MANY and float(low.mean()) > LOUD
 
 
@@ -500,12 +500,12 @@ def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
     if len(members) == 1 or len(members) == n:
         yield from tournament(n)
         return
-    met: set[int] = set()
+    meetings: set[int] = set()
     for pairs in chain(
         _inside(members, INSIDE), between_groups(members, BETWEEN), _rest(members), tournament(n)
     ):
-        fresh = _unmet(pairs, met, n)
-        met.update(_keys(fresh, n).tolist())
+        fresh = _fresh_pairs(pairs, meetings, n)
+        meetings.update(_keys(fresh, n).tolist())
         if len(fresh):
             yield fresh
 
@@ -536,9 +536,9 @@ def _inside(members: list[Hosts], count: int) -> Iterator[Pairs]:
     """Return the first rounds inside all groups at once; small groups need fewer."""
     rounds = [list(islice(tournament(len(hosts)), count)) for hosts in members]
     for number in range(count):
-        met = [h[r[number]] for h, r in zip(members, rounds, strict=True) if number < len(r)]
-        if met:
-            yield np.concatenate(met)
+        pairs = [h[r[number]] for h, r in zip(members, rounds, strict=True) if number < len(r)]
+        if pairs:
+            yield np.concatenate(pairs)
 
 
 def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
@@ -546,8 +546,8 @@ def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
     meetings = list(islice(tournament(len(members)), count))
     for number in range(count):
         again, meeting = divmod(number, len(meetings))
-        met = [_meet(members[a], members[b], meeting + again) for a, b in meetings[meeting]]
-        yield np.concatenate(met)
+        pairs = [_meet(members[a], members[b], meeting + again) for a, b in meetings[meeting]]
+        yield np.concatenate(pairs)
 
 
 def _meet(hosts: Hosts, other: Hosts, shift: int) -> Pairs:
@@ -561,10 +561,10 @@ def _keys(pairs: Pairs, n: int) -> Hosts:
     return keys
 
 
-def _unmet(pairs: Pairs, met: set[int], n: int) -> Pairs:
+def _fresh_pairs(pairs: Pairs, meetings: set[int], n: int) -> Pairs:
     """Leave out pairs that have met before."""
-    if not met:
+    if not meetings:
         return pairs
-    fresh = np.fromiter((k not in met for k in _keys(pairs, n).tolist()), bool, len(pairs))
-    unused: Pairs = pairs[fresh]
-    return unused
+    fresh = np.fromiter((k not in meetings for k in _keys(pairs, n).tolist()), bool, len(pairs))
+    new_pairs: Pairs = pairs[fresh]
+    return new_pairs

@@ -62,9 +62,9 @@ class FleetSimulator:
         self.seed = seed
         self.noise = noise
         self.routes = self if known_routes else None
-        self._misrouted = {f.number: 1 for f in faults if f.kind == "misroute"}
+        self._misroutes = {f.number: 1 for f in faults if f.kind == "misroute"}
         upper = self.fabric_links.edge.upper
-        self._misrouted |= {
+        self._misroutes |= {
             f.number: max(1, round(f.share * upper)) for f in faults if f.kind == "uplinks"
         }
 
@@ -102,8 +102,8 @@ class FleetSimulator:
         self, source: Numbers, target: Numbers, ports: int | Numbers = 0, *, healthy: bool = True
     ) -> Numbers:
         """Return the links on the paths of tests, as `FabricLinks.paths` does."""
-        hashed = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
-        return self.fabric_links.paths(source, target, hashed, {} if healthy else self._misrouted)
+        keys = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
+        return self.fabric_links.paths(source, target, keys, {} if healthy else self._misroutes)
 
     def rates(
         self, source: Numbers, target: Numbers, step: int, *, alone: bool = False, port: int = 0
@@ -178,7 +178,7 @@ class FleetSimulator:
     def _capacities(self, step: int) -> Values:
         rates = self.fabric_links.capacities()
         for fault in self.faults:
-            rates[self._touched(fault)] *= self._share(fault, step)
+            rates[self._faulty_links(fault)] *= self._share(fault, step)
         return rates
 
     def _share(self, fault: Fault, step: int) -> float:
@@ -188,7 +188,7 @@ class FleetSimulator:
             return 1 - (1 - fault.share) * min(1.0, step / RAMP)
         return fault.share
 
-    def _touched(self, fault: Fault) -> Numbers:
+    def _faulty_links(self, fault: Fault) -> Numbers:
         fabric_links, edge = self.fabric_links, self.fabric_links.edge
         uplinks = np.arange(edge.upper)
         if fault.kind == "link":
@@ -322,16 +322,16 @@ class FabricLinks:
         return leaves
 
     def paths(
-        self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Mapping[int, int]
+        self, source: Numbers, target: Numbers, ports: Numbers, misroutes: Mapping[int, int]
     ) -> Numbers:
         """Return the links of each flow: (flows, 4), (flows, 6) in a fat tree, padded by `NO_LINK`.
 
-        The hash of connections between the same two depends on their ports. `misrouted` says how
+        The hash of connections between the same two depends on their ports. `misroutes` says how
         many of its uplinks a leaf switch uses, where that is not all of them.
         """
         low, high = self.leaf(source), self.leaf(target)
         uplink = self._choice(source, target, ports, self.edge.upper, level=0)
-        for leaf, uplinks in misrouted.items():
+        for leaf, uplinks in misroutes.items():
             few = (low == leaf) | ((high == leaf) & (uplinks > 1))
             uplink = np.where(few, uplink % uplinks, uplink)
         climbs = low != high
@@ -356,19 +356,19 @@ class FabricLinks:
         if self.fabric.routes == "dmodk":
             by_target: Numbers = (target // max(1, ways) ** level) % ways
             return by_target
-        hashed = _hash(_hash(_hash(source) ^ target) ^ (ports * 4 + level)) % ways
+        hashes = _hash(_hash(_hash(source) ^ target) ^ (ports * 4 + level)) % ways
         if self.fabric.routes == "ecmp":
-            return hashed
-        return self._least_loaded(self.leaf(source), self.leaf(target), hashed, ways)
+            return hashes
+        return self._least_loaded(self.leaf(source), self.leaf(target), hashes, ways)
 
     @staticmethod
-    def _least_loaded(low: Numbers, high: Numbers, hashed: Numbers, ways: int) -> Numbers:
+    def _least_loaded(low: Numbers, high: Numbers, hashes: Numbers, ways: int) -> Numbers:
         """Let each flow in turn take the uplink with the fewest flows; a hash breaks ties."""
         switches = int(max(low.max(initial=0), high.max(initial=0))) + 1
         up, down = np.zeros((switches, ways)), np.zeros((switches, ways))
         turn = np.arange(ways)
         choice = np.empty(len(low), dtype=np.int64)
-        for flow, (a, b, first) in enumerate(zip(low, high, hashed, strict=True)):
+        for flow, (a, b, first) in enumerate(zip(low, high, hashes, strict=True)):
             load = np.maximum(up[a], down[b]) + (turn - first) % ways / ways / 2
             way = int(load.argmin())
             up[a, way] += 1

@@ -79,7 +79,7 @@ class PairTests(NamedTuple):
 
     paths: Numbers  # the parts on the path of each test, of the shape (tests, hops), padded with -1
     values: Values  # bytes per second of each test; 0 if nothing arrived
-    shared: Flags
+    is_shared: Flags
     kinds: Numbers
     events: Numbers | None = None  # the same number for tests at the same time
     unknown: bool = False  # which tests share links: any two at the same time may
@@ -98,8 +98,8 @@ class Culprit(NamedTuple):
 class Blame(NamedTuple):
     """The parts that explain the low tests."""
 
-    blamed: tuple[Culprit, ...]
-    undecided: tuple[Culprit, ...]
+    culprits: tuple[Culprit, ...]
+    doubts: tuple[Culprit, ...]  # suspects that are undecided
     capacities: Values  # of each part; NaN if it was not tested
     references: Values
     tolerance: float  # a test is low if it is below the reference by more than this share of it
@@ -107,7 +107,7 @@ class Blame(NamedTuple):
     explained_by: Numbers  # the part that explains each test; -1 if none does
 
     @property
-    def unexplained(self) -> Flags:
+    def outliers(self) -> Flags:
         """Low tests that no blamed part explains."""
         return self.low & (self.explained_by < 0)
 
@@ -116,36 +116,36 @@ def solve(tests: PairTests) -> Blame:
     """Find the parts that explain the low tests."""
     capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
     references = _references(capacities, tests.kinds)
-    free = tests.values[~tests.shared & (tests.values > 0) & (tests.paths[:, 0] >= 0)]
+    free = tests.values[~tests.is_shared & (tests.values > 0) & (tests.paths[:, 0] >= 0)]
     if tests.unknown and free.size >= MANY:  # what most reach alone, where all are slow at once
         references[HOST] = max(references[HOST], np.percentile(free, 100 - REFERENCE))
     host = references[HOST] = _usual(tests.values, references[HOST])
     tolerance = usual_spread(tests.values / host) if host > 0 else LEAST_TOLERANCE
     per_part = references[tests.kinds] * (1 - tolerance)
     usual = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
-    located = np.isfinite(usual)  # there are parts on the path
-    low = located & (tests.values < usual)
+    is_located = np.isfinite(usual)  # there are parts on the path
+    low = is_located & (tests.values < usual)
     suspects = capacities < per_part  # never a part that was not tested: NaN compares false
-    healthy = located & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
+    healthy = is_located & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
     edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
-    too_low = ~tests.shared[:, None] & (tests.values[:, None] < edges)
+    too_low = ~tests.is_shared[:, None] & (tests.values[:, None] < edges)
     able = np.where(too_low, -1, tests.paths)
-    exposed = ~tests.shared & ((tests.paths[:, 2:] >= 0).any(axis=1) | tests.unknown)
-    alone = low[healthy & exposed]
+    is_exposed = ~tests.is_shared & ((tests.paths[:, 2:] >= 0).any(axis=1) | tests.unknown)
+    alone = low[healthy & is_exposed]
     loud = len(alone) >= MANY and float(alone.mean()) > OFTEN
-    crowd = tests.shared | (exposed & loud)
+    crowd = tests.is_shared | (is_exposed & loud)
     most_suspected = loud and float(suspects[tests.kinds == HOST].mean()) > 1 / 2
     chances = _Chances(tests, healthy, per_part, most_suspected=most_suspected)
     limit = LOUD_CHANCE if loud else CROWD_CHANCE
-    explained, blamed, undecided = _explain(tests, able, low, suspects, chances, (crowd, limit))
+    explained_by, culprits, doubts = _explain(tests, able, low, suspects, chances, (crowd, limit))
     return Blame(
-        blamed=tuple(blamed),
-        undecided=tuple(undecided),
+        culprits=tuple(culprits),
+        doubts=tuple(doubts),
         capacities=capacities,
         references=references,
         tolerance=tolerance,
         low=low,
-        explained_by=explained,
+        explained_by=explained_by,
     )
 
 
@@ -157,10 +157,10 @@ def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
     counts = np.bincount(part, minlength=parts)
     first = np.cumsum(counts) - counts
     place = first + (counts >= MANY)
-    ordered = values[tests][order]
+    ranking = values[tests][order]
     capacities = np.full(parts, np.nan)
     is_tested = counts > 0
-    capacities[is_tested] = ordered[place[is_tested]]
+    capacities[is_tested] = ranking[place[is_tested]]
     return capacities
 
 
@@ -202,13 +202,13 @@ class _Chances:
     ) -> None:
         self._line = line
         self._paths = tests.paths
-        self._shared = tests.shared
+        self._is_shared = tests.is_shared
         self._values = tests.values
-        located = (tests.paths >= 0).any(axis=1)
+        is_located = (tests.paths >= 0).any(axis=1)
         # All tests that shared links count: the unluckiest healthy hosts are among the suspects.
         self._healthy = [
             np.sort(tests.values[mask])
-            for mask in (healthy & ~tests.shared, located & tests.shared)
+            for mask in (healthy & ~tests.is_shared, is_located & tests.is_shared)
         ]
         self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
         self._kinds = tests.kinds
@@ -216,7 +216,7 @@ class _Chances:
         self._tests = tests
         # Where most hosts are suspects, tests alone between the others are the lucky ones: a host
         # is compared with all that do not pass it.
-        self._alone = located & ~tests.shared if most_suspected else None
+        self._alone = is_located & ~tests.is_shared if most_suspected else None
 
     @property
     def lucky(self) -> Flags:
@@ -232,9 +232,9 @@ class _Chances:
         shared links with others proves little, one that shared nothing proves much.
         """
         raw = np.zeros(len(low))
-        for shared in (False, True):
-            mask = low & (self._shared == shared)
-            values = self._healthy[int(shared)]
+        for is_shared in (False, True):
+            mask = low & (self._is_shared == is_shared)
+            values = self._healthy[int(is_shared)]
             ranks = np.searchsorted(values, self._values[mask], side="right")
             raw[mask] = LEAST_WEIGHT - np.log((ranks + 0.5) / (len(values) + 1))
         several = np.append(suspects, np.False_)[self._paths].sum(axis=1)
@@ -260,10 +260,10 @@ class _Chances:
         chance = float(np.exp(np.log(shares).sum()))
         if good.size:
             chance *= 1 + float(((1 - shares) / shares).sum())
-        crowd = np.sort(values[self._shared[once]])[::-1]
+        crowd = np.sort(values[self._is_shared[once]])[::-1]
         if self._kinds[part] == HOST and crowd.size > 1:
             chance = low_and_close(min(1.0, chance), closeness(crowd, self._healthy[1]))
-        alone = once[~self._shared[once]]
+        alone = once[~self._is_shared[once]]
         if self._unknown and self._kinds[part] == HOST and alone.size:
             chance = max(chance, float(np.exp(np.log(self._shares(alone, best, part)).sum())))
         candidates = self._parts[self._kinds[part]]
@@ -278,18 +278,18 @@ class _Chances:
         pairs = self._paths[best_first, 0] * len(self._line) + self._paths[best_first, 1]
         first = np.zeros(len(tests), dtype=np.bool_)
         first[np.unique(pairs, return_index=True)[1]] = True
-        return best_first[first | ~self._shared[best_first]]
+        return best_first[first | ~self._is_shared[best_first]]
 
     def _shares(self, tests: Numbers, value: float, part: int) -> Values:
         """Return the share of comparable tests up to a value, for each test of a part; never 0."""
-        compared = list(self._healthy)
+        samples = list(self._healthy)
         if self._alone is not None and self._kinds[part] == HOST:
             ends = int(self._parts[HOST]) // 2
-            unrelated = ~np.isin(self._paths[:, :2], (part, (part + ends) % (2 * ends))).any(axis=1)
-            compared[0] = np.sort(self._values[self._alone & unrelated])
-        counts = [int(np.searchsorted(values, value, side="right")) for values in compared]
-        share = np.array([(n + 0.5) / (len(v) + 1) for n, v in zip(counts, compared, strict=True)])
-        shares: Values = share[self._shared[tests].astype(np.int64)]
+            foreign = ~np.isin(self._paths[:, :2], (part, (part + ends) % (2 * ends))).any(axis=1)
+            samples[0] = np.sort(self._values[self._alone & foreign])
+        counts = [int(np.searchsorted(values, value, side="right")) for values in samples]
+        share = np.array([(n + 0.5) / (len(v) + 1) for n, v in zip(counts, samples, strict=True)])
+        shares: Values = share[self._is_shared[tests].astype(np.int64)]
         return shares
 
 
@@ -311,7 +311,7 @@ def _bests_of_groups(tests: PairTests, events: Numbers, part: int) -> _Bests:
     is_met = is_passed | (tests.paths == first + (part - first + ways // 2) % ways)
     other = (tests.kinds[tests.paths] == GROUP) & ~is_met.any(axis=1)[:, None]
     rows, hops = np.nonzero((tests.paths >= 0) & (is_passed | other))
-    keys = np.stack([tests.paths[rows, hops], events[rows], ~tests.shared[rows]], axis=1)
+    keys = np.stack([tests.paths[rows, hops], events[rows], ~tests.is_shared[rows]], axis=1)
     groups, place = np.unique(keys, axis=0, return_inverse=True)
     bests = np.zeros(len(groups))
     np.maximum.at(bests, place.ravel(), tests.values[rows])
@@ -370,9 +370,9 @@ def _explain(
     It ends when no open test speaks against a suspect. What is still low then stays unexplained:
     both ends of such a test have reached more elsewhere, in tests that other parts explain.
     """
-    explained = np.full(len(low), -1)
-    blamed: list[Culprit] = []
-    undecided: list[Culprit] = []
+    explained_by = np.full(len(low), -1)
+    culprits: list[Culprit] = []
+    doubts: list[Culprit] = []
     index = _Index(tests.paths, len(suspects))
     counts = _counts(tests.paths[low], len(suspects)) * suspects
     weights = chances.weights(low, suspects)
@@ -381,30 +381,30 @@ def _explain(
     doubt = np.where(chances.lucky, LUCKY, 1.0)
     while accusations.max(initial=0):
         part = _candidate(tests.kinds, np.where(accusations > 0, scores * doubt, 0.0))
-        hits = index.open(part, low & (explained < 0))
+        hits = index.open(part, low & (explained_by < 0))
         culprit = chances.culprit(part, hits, index.tests_of(part))
         twins = _twins(tests, hits, counts, part)
-        sure = not twins and culprit.chance <= _limit(crowd, hits, blamed)
-        if not _of_one_end(tests, hits, part, low & (explained < 0)):
-            (blamed if sure else undecided).append(culprit._replace(twins=twins))
+        sure = not twins and culprit.chance <= _limit(crowd, hits, culprits)
+        if not _of_one_end(tests, hits, part, low & (explained_by < 0)):
+            (culprits if sure else doubts).append(culprit._replace(twins=twins))
         else:  # that host is as likely the cause, although it is good at times
             sure, twins = False, ()
         if sure or twins:
-            explained[hits] = part
+            explained_by[hits] = part
             counts -= _counts(tests.paths[hits], len(counts))
             accusations -= _counts(able[hits], len(counts))
             scores -= _counts(able[hits], len(counts), weights[hits])
         for open_tests in (counts, accusations):
             open_tests[[part, *twins]] = 0
             np.maximum(open_tests, 0, out=open_tests)
-    for culprit in sorted(undecided, key=lambda c: c.chance):
-        hits = index.open(culprit.part, low & (explained < 0))
-        if not culprit.twins and culprit.chance <= _limit(crowd, hits, blamed):
-            undecided.remove(culprit)
+    for culprit in sorted(doubts, key=lambda c: c.chance):
+        hits = index.open(culprit.part, low & (explained_by < 0))
+        if not culprit.twins and culprit.chance <= _limit(crowd, hits, culprits):
+            doubts.remove(culprit)
             if len(hits) == culprit.tests:
-                blamed.append(culprit)
-                explained[hits] = culprit.part
-    return explained, blamed, undecided
+                culprits.append(culprit)
+                explained_by[hits] = culprit.part
+    return explained_by, culprits, doubts
 
 
 def _of_one_end(tests: PairTests, hits: Numbers, part: int, open_: Flags) -> bool:
@@ -417,14 +417,14 @@ def _of_one_end(tests: PairTests, hits: Numbers, part: int, open_: Flags) -> boo
     )
 
 
-def _limit(crowd: tuple[Flags, float], hits: Numbers, blamed: Sequence[Culprit]) -> float:
+def _limit(crowd: tuple[Flags, float], hits: Numbers, culprits: Sequence[Culprit]) -> float:
     """Return the chance up to which one more part is blamed.
 
     It is lower if others may have slowed down all low tests that only this part explains.
     """
-    exposed, limit = crowd
-    in_crowd = len(hits) > 0 and bool(exposed[hits].all())
-    return limit if in_crowd else CHANCE * (len(blamed) + 1)
+    mask, limit = crowd
+    in_crowd = len(hits) > 0 and bool(mask[hits].all())
+    return limit if in_crowd else CHANCE * (len(culprits) + 1)
 
 
 @overload
@@ -434,8 +434,8 @@ def _counts(paths: Numbers, parts: int, weights: Values) -> Values: ...
 def _counts(paths: Numbers, parts: int, weights: Values | None = None) -> Numbers | Values:
     """Count the tests of each part, or add up their weights."""
     flat = paths.ravel()
-    repeated = None if weights is None else np.repeat(weights, paths.shape[1])[flat >= 0]
-    return np.bincount(flat[flat >= 0], repeated, minlength=parts)
+    hop_weights = None if weights is None else np.repeat(weights, paths.shape[1])[flat >= 0]
+    return np.bincount(flat[flat >= 0], hop_weights, minlength=parts)
 
 
 def _candidate(kinds: Numbers, scores: Values) -> int:
@@ -453,11 +453,11 @@ def _twins(tests: PairTests, hits: Numbers, counts: Numbers, culprit: int) -> tu
 
 def rounds_needed(blame: Blame, tests: PairTests) -> int:
     """Estimate how many tests of each direction of a host suffice; 0 if almost all are low."""
-    between = tests.values[tests.shared] if tests.shared.any() else tests.values
+    between = tests.values[tests.is_shared] if tests.is_shared.any() else tests.values
     line = blame.references[HOST] * (1 - blame.tolerance)
     share = float((between < line).mean())
     hosts = max(1, int((tests.kinds == HOST).sum()))
-    limit = CROWD_CHANCE / 2 if tests.shared.all() else CHANCE  # of the smaller of two chances
+    limit = CROWD_CHANCE / 2 if tests.is_shared.all() else CHANCE  # of the smaller of two chances
     for count in range(1, 1000):
         most = share**count + (count * share ** (count - 1) * (1 - share) if count >= MANY else 0)
         if most * hosts <= limit:
@@ -510,26 +510,26 @@ def log_choose(n: int, k: int) -> float:
 def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
     """Blame the first suspects, if as a set they are chance in less than one of 10,000 fleets."""
     suspects = sorted(
-        (c for c in blame.undecided if not c.twins and _met_most(tests, c.part, hosts)),
+        (c for c in blame.doubts if not c.twins and _met_most(tests, c.part, hosts)),
         key=lambda c: (-c.tests, c.capacity),
     )
     parts = len(np.unique(tests.paths[tests.paths >= 0]))
-    mask = _tests_of(tests, blame.blamed)
+    mask = _tests_of(tests, blame.culprits)
     chances = []
-    for count, culprit in enumerate(suspects, len(blame.blamed) + 1):
+    for count, culprit in enumerate(suspects, len(blame.culprits) + 1):
         mask |= _tests_of(tests, [culprit])
         chances.append(set_chance(mask, blame.low, parts, count))
     if not chances or min(chances) > CROWD_CHANCE:
         return blame
     guilty = suspects[: chances.index(min(chances)) + 1]
-    explained = blame.explained_by.copy()
+    explained_by = blame.explained_by.copy()
     for culprit in guilty:
         mask = _tests_of(tests, [culprit])
-        explained[mask & blame.low & (explained < 0)] = culprit.part
+        explained_by[mask & blame.low & (explained_by < 0)] = culprit.part
     return blame._replace(
-        blamed=(*blame.blamed, *guilty),
-        undecided=tuple(c for c in blame.undecided if c not in guilty),
-        explained_by=explained,
+        culprits=(*blame.culprits, *guilty),
+        doubts=tuple(c for c in blame.doubts if c not in guilty),
+        explained_by=explained_by,
     )
 
 
@@ -574,24 +574,24 @@ def unstable_parts(
         that was repeated counts once: what is between its two ends could be the cause. The one that
         chance explains least comes first; its host's tests say nothing about others any more.
     """
-    odd = blame.unexplained
-    shared = tests.shared & (tests.paths[:, 0] >= 0)
-    counts = np.bincount(hosts[tests.paths[odd & shared, :2]].ravel(), minlength=1)
-    crowd = shared & (hosts[tests.paths[:, :2]] != counts.argmax()).all(axis=1)
-    crowded = crowd.any() and float(odd[crowd].mean()) > QUIET  # not by one host alone
-    quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
+    odd = blame.outliers
+    is_shared = tests.is_shared & (tests.paths[:, 0] >= 0)
+    counts = np.bincount(hosts[tests.paths[odd & is_shared, :2]].ravel(), minlength=1)
+    crowd = is_shared & (hosts[tests.paths[:, :2]] != counts.argmax()).all(axis=1)
+    is_crowded = crowd.any() and float(odd[crowd].mean()) > QUIET  # not by one host alone
+    quiet = ~tests.is_shared if is_crowded else np.ones_like(tests.is_shared)
     usable = quiet & (blame.explained_by < 0) & (tests.paths[:, 0] >= 0)
-    met, pair = np.unique(tests.paths[usable, :2], axis=0, return_inverse=True)
+    pairs, pair = np.unique(tests.paths[usable, :2], axis=0, return_inverse=True)
     deep = odd & (tests.values < blame.references[HOST] * (1 - DEEP * blame.tolerance))
-    is_low = np.zeros(len(met), dtype=bool)
+    is_low = np.zeros(len(pairs), dtype=bool)
     is_low[pair.ravel()[deep[usable]]] = True
-    hits = np.bincount(met[is_low].ravel(), minlength=len(hosts))
-    accused = {c.part for c in (*blame.blamed, *blame.undecided)}
-    candidates = set(np.flatnonzero(hits > 1).tolist()) - accused  # one partner could be the cause
+    hits = np.bincount(pairs[is_low].ravel(), minlength=len(hosts))
+    suspects = {c.part for c in (*blame.culprits, *blame.doubts)}
+    candidates = set(np.flatnonzero(hits > 1).tolist()) - suspects  # one partner could be the cause
     culprits: set[int] = set()
     while candidates:
-        ranked = [(*_instability(met, is_low, hosts, part, culprits), part) for part in candidates]
-        chance, hit, count, part = min(ranked)
+        cases = [(*_instability(pairs, is_low, hosts, part, culprits), part) for part in candidates]
+        chance, hit, count, part = min(cases)
         if hit < 2 or chance * len(hosts) > most:  # noqa: PLR2004 - as above
             return
         yield part, hit, count
@@ -600,17 +600,17 @@ def unstable_parts(
 
 
 def _instability(
-    met: Numbers, is_low: Flags, hosts: Numbers, part: int, culprits: set[int]
+    pairs: Numbers, is_low: Flags, hosts: Numbers, part: int, culprits: set[int]
 ) -> tuple[float, int, int]:
     """Return the chance that good hosts are low with so many partners, the low ones, and all.
 
     Tests with hosts that were found to be unstable before do not count.
     """
     host = int(hosts[part])
-    usable = ~np.isin(hosts[met], list(culprits - {host})).any(axis=1)
-    passed, foreign = usable & (met == part).any(axis=1), usable & (hosts[met] != host).all(axis=1)
+    usable = ~np.isin(hosts[pairs], list(culprits - {host})).any(axis=1)
+    own, foreign = usable & (pairs == part).any(axis=1), usable & (hosts[pairs] != host).all(axis=1)
     background = (int(is_low[foreign].sum()) + 0.5) / (int(foreign.sum()) + 1)
-    hit, count = int(is_low[passed].sum()), int(passed.sum())
+    hit, count = int(is_low[own].sum()), int(own.sum())
     return at_least(hit, count, background), hit, count
 
 

@@ -14,11 +14,11 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import (
     closest_layer,
-    compared,
     layers_of,
     near_groups,
     near_order,
     unplaced_hosts,
+    with_agreement,
 )
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.providers import KnowsTopology, Provider
@@ -67,7 +67,7 @@ def judge_placement(run: Run) -> Placement:
     halves = (values[is_near], values[~is_near]) if groups else ()
     medians = [float(np.nanmedian(half)) for half in halves]
     nested = layers_of(latency, groups) if groups else ()
-    layers = tuple(compared(layer, nested) for layer in topology.layers)
+    layers = tuple(with_agreement(layer, nested) for layer in topology.layers)
     closest, share = closest_layer(groups, layers)
     placement = Placement(
         names=names,

@@ -134,10 +134,10 @@ def solve_own(
     is_across = (LEAF[source] != LEAF[target]) & (not alone)
     blame = solve(PairTests(parts.paths, values, is_across, parts.kinds))
     first = 2 * (HOSTS + parts.groups) - 2 * HOSTS
-    culprits = {culprit.part for culprit in blame.blamed}
-    hosts = {part for part in culprits if part < 2 * HOSTS}
-    doubts = sum(1 for culprit in blame.undecided if parts.kinds[culprit.part] == HOST)
-    return hosts, {part - first for part in culprits - hosts}, doubts
+    blamed = {culprit.part for culprit in blame.culprits}
+    hosts = {part for part in blamed if part < 2 * HOSTS}
+    undecided = sum(1 for culprit in blame.doubts if parts.kinds[culprit.part] == HOST)
+    return hosts, {part - first for part in blamed - hosts}, undecided
 
 
 def two_passes(fleet: FaultyFleet, seed: int, *, is_inside: bool) -> Findings:

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
-from cluster.fleet.proximity import agreement, closest_layer, compared, disagreements
+from cluster.fleet.proximity import agreement, closest_layer, disagreements, with_agreement
 from cluster.providers._cloud.provider import network_layers
 
 
@@ -38,9 +38,9 @@ def test_the_closest_layer_is_the_nearest_to_the_hosts_of_equals() -> None:
 
 def test_a_layer_above_is_compared_with_groups_of_groups() -> None:
     latency = ((0, 0, 1, 1, 2, 2), (0, 0, 0, 0, 1, 1))
-    assert compared(layer(0, 0, 0, 0, 1, 1), latency).agreement == 1.0
-    assert compared(layer(0, 0, 1, 1, 2, 2), latency).agreement == 1.0
-    assert compared(layer(0, 0), ()).agreement is None
+    assert with_agreement(layer(0, 0, 0, 0, 1, 1), latency).agreement == 1.0
+    assert with_agreement(layer(0, 0, 1, 1, 2, 2), latency).agreement == 1.0
+    assert with_agreement(layer(0, 0), ()).agreement is None
 
 
 def test_check_takes_the_nearest_switches_that_most_hosts_share() -> None:

@@ -45,8 +45,8 @@ def test_nobody_is_blamed_in_a_healthy_fleet_although_most_tests_are_low(seed: i
     blame = solve(measure((), seed))
 
     assert blame.low.mean() > 0.3
-    assert blame.blamed == ()
-    assert blame.undecided == ()
+    assert blame.culprits == ()
+    assert blame.doubts == ()
 
 
 @pytest.mark.parametrize("seed", [17, 51, 64, 99])
@@ -54,8 +54,8 @@ def test_nobody_is_blamed_for_contention_where_the_leaves_are_unknown(seed: int)
     """With these seeds, a host meets contention in each of its rounds; more rounds are needed."""
     blame = solve(measure((), seed, grouped=False))
 
-    assert blame.blamed == ()
-    assert blame.undecided
+    assert blame.culprits == ()
+    assert blame.doubts
 
 
 @pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
@@ -64,8 +64,8 @@ def test_thirty_rounds_suffice_where_the_leaves_are_unknown(way: Direction, shar
     faults = (Fault(kind="host", number=7, direction=way, share=share),)
     blame = solve(measure(faults, grouped=False, rounds=30))
 
-    assert [c.part for c in blame.blamed] == [7 if way == "tx" else 256 + 7]
-    assert blame.undecided == ()
+    assert [c.part for c in blame.culprits] == [7 if way == "tx" else 256 + 7]
+    assert blame.doubts == ()
 
 
 def test_tests_that_pile_up_below_a_capacity_are_no_contention() -> None:
@@ -73,8 +73,8 @@ def test_tests_that_pile_up_below_a_capacity_are_no_contention() -> None:
     faults = (Fault(kind="host", number=7, direction="rx", share=0.76),)
     blame = solve(measure(faults, grouped=False))
 
-    assert [c.part for c in blame.blamed] == [256 + 7]
-    assert len(blame.undecided) > 1
+    assert [c.part for c in blame.culprits] == [256 + 7]
+    assert len(blame.doubts) > 1
 
 
 def test_a_host_is_not_blamed_because_many_others_are() -> None:
@@ -84,7 +84,7 @@ def test_a_host_is_not_blamed_because_many_others_are() -> None:
         Fault(kind="host", number=host, direction="both", share=0.3 + 0.6 * (host % 17) / 17)
         for host in bad
     )
-    blamed = {c.part % 256 for c in solve(measure(faults, 38, grouped=False)).blamed}
+    blamed = {c.part % 256 for c in solve(measure(faults, 38, grouped=False)).culprits}
 
     assert len(blamed) > 10
     assert blamed <= set(bad)
@@ -99,11 +99,11 @@ def test_a_pair_that_meets_again_meets_the_same_traffic() -> None:
     again = once._replace(
         paths=np.tile(once.paths, (10, 1)),
         values=np.tile(values, 10),
-        shared=np.ones(120, dtype=np.bool_),
+        is_shared=np.ones(120, dtype=np.bool_),
     )
 
-    assert solve(once).blamed == solve(again).blamed == ()
-    assert [c.part for c in solve(again).undecided] == [0]
+    assert solve(once).culprits == solve(again).culprits == ()
+    assert [c.part for c in solve(again).doubts] == [0]
 
 
 def test_one_good_test_of_many_counts_against_a_suspect() -> None:
@@ -114,7 +114,7 @@ def test_one_good_test_of_many_counts_against_a_suspect() -> None:
     chances = []
     for _ in range(2):
         blame = solve(tests)
-        chances += [c.chance for c in (*blame.blamed, *blame.undecided) if c.part == 3]
+        chances += [c.chance for c in (*blame.culprits, *blame.doubts) if c.part == 3]
         tests.paths[rows[0]] = -1
 
     assert chances[0] > 5 * chances[1]
@@ -128,8 +128,8 @@ def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
     )
     blame = solve(measure(faults))
 
-    assert {c.part for c in blame.blamed} == {256 + 7, 100, 200, 256 + 200}
-    assert all(c.chance < 1e-3 for c in blame.blamed)
+    assert {c.part for c in blame.culprits} == {256 + 7, 100, 200, 256 + 200}
+    assert all(c.chance < 1e-3 for c in blame.culprits)
 
 
 def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
@@ -138,15 +138,15 @@ def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
     rows = np.flatnonzero(tests.paths[:, 0] == 0)
     tests.values[rows[:2]] = RATE
 
-    assert 0 not in {c.part for c in solve(tests).blamed}
+    assert 0 not in {c.part for c in solve(tests).culprits}
 
 
 def test_too_few_rounds_are_said_and_nobody_is_blamed() -> None:
     """Groups unknown: ten rounds leave good hosts that were never alone on their way."""
     blame = solve(measure((), grouped=False))
 
-    assert blame.blamed == ()
-    assert blame.undecided
+    assert blame.culprits == ()
+    assert blame.doubts
 
 
 def test_the_ends_of_one_pair_are_twins() -> None:
@@ -154,8 +154,8 @@ def test_the_ends_of_one_pair_are_twins() -> None:
     values = np.array([0.4, 1.0] * 5)
     blame = solve(PairTests(parts.paths, values, np.zeros(10, dtype=np.bool_), parts.kinds))
 
-    assert blame.blamed == ()
-    assert [(c.part, c.twins) for c in blame.undecided] == [(0, (3,))]
+    assert blame.culprits == ()
+    assert [(c.part, c.twins) for c in blame.doubts] == [(0, (3,))]
 
 
 @pytest.mark.parametrize(("also_low", "blamed"), [((), [83]), ((2,), [])])
@@ -171,7 +171,7 @@ def test_a_link_is_not_blamed_for_a_host_that_is_low_elsewhere(
     kinds = np.array([HOST] * 80 + [LINK] * 4)
     blame = solve(PairTests(paths, values, np.zeros(len(pairs), dtype=bool), kinds))
 
-    assert [culprit.part for culprit in blame.blamed] == blamed
+    assert [culprit.part for culprit in blame.culprits] == blamed
 
 
 def test_a_fast_sender_makes_nobody_slow() -> None:
@@ -187,5 +187,5 @@ def test_a_fast_sender_makes_nobody_slow() -> None:
     blame = solve(PairTests(parts.paths[order], values[order], shared, parts.kinds))
 
     assert blame.references[HOST] == pytest.approx(RATE, rel=0.01)
-    assert blame.blamed == ()
-    assert [culprit.part for culprit in blame.undecided] in ([], [odd])
+    assert blame.culprits == ()
+    assert [culprit.part for culprit in blame.doubts] in ([], [odd])

@@ -21,7 +21,7 @@ def bad_links(solution: Diagnosed) -> Iterator[FleetFinding]:
     first = 2 * (solution.parts.endpoints + solution.parts.groups)
     links = fabric_links.count - 2 * solution.parts.endpoints
     culprits: defaultdict[Part, dict[str, Culprit]] = defaultdict(dict)
-    for culprit in solution.blame.blamed:
+    for culprit in solution.blame.culprits:
         index = culprit.part - first
         if index >= links:
             culprits[Part(kind="spine", number=index - links)]["both"] = culprit
@@ -67,7 +67,7 @@ def _at_once_ratios(solution: Diagnosed, mask: Flags) -> Values:
     table = solution.table
     alone: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
     crowd: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
-    for index in np.flatnonzero(mask & (table.rates > 0) & ~table.limited):
+    for index in np.flatnonzero(mask & (table.rates > 0) & ~table.is_limited):
         key = (int(table.source[index]), int(table.target[index]))
         (alone if table.alone[index] else crowd)[key].append(float(table.rates[index]))
     pairs = [key for key in alone if key in crowd]
@@ -81,11 +81,11 @@ def crowded_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
     By the tests at once they would be blamed; alone they are good.
     """
     tests = solution.tests
-    if solution.fleet.has_groups or solution.routes is not None or tests.shared.all():
+    if solution.fleet.has_groups or solution.routes is not None or tests.is_shared.all():
         return
-    crowd = solve(tests._replace(paths=np.where(tests.shared[:, None], tests.paths, -1)))
-    accused = {c.part for c in solution.suspects}
-    slow = [c for c in crowd.blamed if solution.is_host(c.part) and c.part not in accused]
+    crowd = solve(tests._replace(paths=np.where(tests.is_shared[:, None], tests.paths, -1)))
+    suspects = {c.part for c in solution.suspects}
+    slow = [c for c in crowd.culprits if solution.is_host(c.part) and c.part not in suspects]
     if not slow:
         return
     hosts = dict.fromkeys(solution.host(part) for part in sorted(c.part for c in slow))

@@ -55,16 +55,16 @@ def hidden_groups(solution: Diagnosed) -> list[tuple[int, ...]]:
 
     A host is as fast as its best test, so two that reach the usual rate with one another are good.
     """
-    late = peers(solution.table) & ~solution.table.limited
+    late = peers(solution.table) & ~solution.table.is_limited
     members = {host: {host} for host in suspected_hosts(solution)}
     for index in np.flatnonzero(late & (solution.table.rates >= solution.line())):
         test = solution.table.tests[index]
         if test.source in members and test.target in members:
             whole = members[test.source] | members[test.target]
             members.update(dict.fromkeys(whole, whole))
-    blamed = set(blamed_hosts(solution))
+    culprits = set(blamed_hosts(solution))
     groups = {tuple(sorted(group)) for group in members.values()}
-    return sorted(group for group in groups if len(blamed.intersection(group)) >= FEWEST_OF_GROUP)
+    return sorted(group for group in groups if len(culprits.intersection(group)) >= FEWEST_OF_GROUP)
 
 
 def _alike_groups(solution: Diagnosed) -> Iterator[tuple[int, ...]]:
@@ -72,7 +72,7 @@ def _alike_groups(solution: Diagnosed) -> Iterator[tuple[int, ...]]:
     if not solution.fleet.has_groups:
         return
     worst: dict[int, float] = {}
-    for culprit in solution.blame.blamed:
+    for culprit in solution.blame.culprits:
         if solution.is_host(culprit.part) and culprit.capacity > 0:
             host = solution.host(culprit.part)
             worst[host] = min(culprit.capacity, worst.get(host, culprit.capacity))
@@ -108,7 +108,7 @@ def bad_groups(solution: Diagnosed) -> Iterator[FleetFinding]:
 def _blamed_groups(solution: Diagnosed) -> dict[int, list[Culprit]]:
     first, count = 2 * solution.parts.endpoints, solution.parts.groups
     by_group: defaultdict[int, list[Culprit]] = defaultdict(list)
-    for culprit in solution.blame.blamed:
+    for culprit in solution.blame.culprits:
         if first <= culprit.part < first + 2 * count:
             by_group[(culprit.part - first) % count].append(culprit)
     return by_group
@@ -122,7 +122,7 @@ def undecided_groups(solution: Diagnosed) -> Iterator[Suspect]:
     """Return suspected groups with their hosts; links that all share do that, too."""
     first, count = 2 * solution.parts.endpoints, solution.parts.groups
     names, group_of = np.unique(np.asarray(solution.fleet.groups), return_inverse=True)
-    for culprit in solution.blame.undecided:
+    for culprit in solution.blame.doubts:
         if not first <= culprit.part < first + 2 * count:
             continue
         group = (culprit.part - first) % count // solution.fleet.nics
@@ -173,8 +173,8 @@ def low_groups(solution: Diagnosed) -> Iterator[LowGroup]:
     """Return the groups below the others, each in the ways in which it is."""
     table = solution.table
     innocent = table.between & ~table.alone & (solution.blame.explained_by < 0) & (table.rates > 0)
-    innocent &= ~(table.limited & (solution.parts.paths < 0).all(axis=1))
-    blamed = {c.part for c in solution.blame.blamed}
+    innocent &= ~(table.is_limited & (solution.parts.paths < 0).all(axis=1))
+    culprits = {c.part for c in solution.blame.culprits}
     names = np.unique(np.asarray(solution.fleet.groups))
     means: dict[tuple[int, Way], float] = {}
     tests: Counter[int] = Counter()
@@ -182,7 +182,7 @@ def low_groups(solution: Diagnosed) -> Iterator[LowGroup]:
     for way, ends in zip(WAYS, (table.source, table.target), strict=True):
         for group in range(count) if innocent.any() else ():
             mask = innocent & (table.groups[ends] == group)  # the mean is what its uplinks carry
-            if mask.sum() >= MANY and first + group + (count if way == "rx" else 0) not in blamed:
+            if mask.sum() >= MANY and first + group + (count if way == "rx" else 0) not in culprits:
                 means[group, way] = float(np.mean(table.rates[mask]))
                 tests[group] += int(mask.sum())
     for group in range(count):

@@ -34,9 +34,9 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFin
     """Return the hosts that were lost, and those for which no test was tried."""
     counts = Counter(host for t in tests if t.value is not None for host in (t.source, t.target))
     reasons = {test.lost: test.reason for test in tests if test.lost >= 0}
-    untried = [test for test in tests if test.value is None]
+    skips = [test for test in tests if test.value is None]
     for host, name in enumerate(fleet.names):
-        host_tests = [t for t in untried if host in (t.source, t.target)]
+        host_tests = [t for t in skips if host in (t.source, t.target)]
         place = Part(kind="host", host=host)
         if host in reasons:
             since = Reason(code="lost", message=reasons[host], of=counts[host])
@@ -54,14 +54,14 @@ def short_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
     """
     table = solution.table
     left_out = np.max(solution.parts.paths, axis=1) < 0
-    starved = _starved_hosts(solution, left_out)
+    victims = _starved_hosts(solution, left_out)
     short = np.unique(table.hosts[:, left_out])
     for host in short.tolist():
         ends = table.hosts == host
         ways = {
             way: mask
             for way, mask in zip(("tx", "rx"), ends, strict=True)
-            if mask.any() and (left_out[mask].any() if host in starved else left_out[mask].all())
+            if mask.any() and (left_out[mask].any() if host in victims else left_out[mask].all())
         }
         if not ways:
             continue
@@ -96,7 +96,7 @@ def suspected_hosts(solution: Diagnosed) -> list[int]:
 
 def blamed_hosts(solution: Diagnosed) -> list[int]:
     """Return the hosts that are blamed, in the order of what they explain."""
-    parts = (c.part for c in solution.blame.blamed if solution.is_host(c.part))
+    parts = (c.part for c in solution.blame.culprits if solution.is_host(c.part))
     return list(dict.fromkeys(map(solution.host, parts)))
 
 
@@ -104,14 +104,14 @@ def bad_hosts(solution: Diagnosed, groups: Iterable[FleetFinding] = ()) -> Itera
     """Return the hosts, or NICs of hosts, that are blamed, but those of groups that are."""
     ends = solution.parts.endpoints
     culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
-    for culprit in solution.blame.blamed:
+    for culprit in solution.blame.culprits:
         if solution.is_host(culprit.part):
             culprits[culprit.part % ends].append(culprit)
     of_host = Counter(end // solution.fleet.nics for end in culprits)
-    explained = {host for group in groups for host in group.reason.hosts}
+    members = {host for group in groups for host in group.reason.hosts}
     for end, end_culprits in culprits.items():
         host, nic = divmod(end, solution.fleet.nics)
-        if host in explained:
+        if host in members:
             continue
         if of_host[host] == solution.fleet.nics and nic > 0:
             continue  # all its NICs are blamed: name the host once
@@ -126,25 +126,25 @@ def _bad_host(solution: Diagnosed, place: Part, culprits: Sequence[Culprit]) -> 
     parts = [culprit.part for culprit in culprits]
     indices = np.flatnonzero(np.isin(solution.blame.explained_by, parts))
     tests = [solution.table.tests[i] for i in indices]
-    failed = [test for test in tests if not test.value]
+    failures = [test for test in tests if not test.value]
     worst = min(culprits, key=lambda culprit: culprit.capacity)
-    hung = len(failed) == len(tests)
+    is_hung = len(failures) == len(tests)
     reason = Reason(
-        code="silent" if hung else "slow",
-        share=0.0 if hung else worst.capacity / solution.reference,
+        code="silent" if is_hung else "slow",
+        share=0.0 if is_hung else worst.capacity / solution.reference,
         low=len(tests),
         of=int(np.isin(solution.parts.paths, parts).any(axis=1).sum()),
-        failed=len(failed),
-        message=most_common_reason(failed),
+        failed=len(failures),
+        message=most_common_reason(failures),
     )
-    if not hung:
+    if not is_hung:
         reason = _with_variation(solution, culprits, reason)
     return FleetFinding(
         place=place,
         name=solution.fleet.names[place.host],
-        kind="HUNG" if hung else "UNSTABLE" if reason.best else "BAD",
+        kind="HUNG" if is_hung else "UNSTABLE" if reason.best else "BAD",
         direction=direction_of(ways, directed=solution.fleet.directed),
-        capacity=None if hung else unit_value(solution, worst.capacity),
+        capacity=None if is_hung else unit_value(solution, worst.capacity),
         tests=len(tests),
         reason=reason,
         partners=fresh_partners(solution, place.host),
@@ -154,7 +154,7 @@ def _bad_host(solution: Diagnosed, place: Part, culprits: Sequence[Culprit]) -> 
 def _with_variation(solution: Diagnosed, culprits: Sequence[Culprit], reason: Reason) -> Reason:
     """Add how tests that only this host explains vary over time, if they do."""
     is_own = np.isin(solution.blame.explained_by, [c.part for c in culprits])
-    indices = np.flatnonzero(is_own & solution.unshared)
+    indices = np.flatnonzero(is_own & solution.is_unshared)
     rates = solution.tests.values[indices]
     if len(indices) < MANY or rates.min() <= 0 or np.quantile(rates, 0.2) > CROWDED * rates.max():
         return reason
@@ -172,10 +172,10 @@ def fresh_partners(solution: Diagnosed, host: int, count: int = PARTNERS) -> tup
     """Choose good partners to test a host with: hosts of its group and new partners first."""
     bad = {solution.host(c.part) for c in solution.suspects}
     source, target = solution.table.hosts
-    met = set(target[source == host].tolist()) | set(source[target == host].tolist())
-    tested = set(np.unique(np.concatenate([source, target])).tolist())
-    fit = [h for h in tested if h != host and h not in bad]
-    fit.sort(key=lambda h: (solution.fleet.groups[h] != solution.fleet.groups[host], h in met, h))
+    peers = set(target[source == host].tolist()) | set(source[target == host].tolist())
+    candidates = set(np.unique(np.concatenate([source, target])).tolist())
+    fit = [h for h in candidates if h != host and h not in bad]
+    fit.sort(key=lambda h: (solution.fleet.groups[h] != solution.fleet.groups[host], h in peers, h))
     return tuple(fit[:count])
 
 
@@ -190,7 +190,7 @@ def unproven_hosts(solution: Diagnosed) -> tuple[int, ...]:
 
 def undecided_hosts(solution: Diagnosed) -> Iterator[Suspect]:
     """Return suspects whose low tests could also be chance, or caused by another part."""
-    for culprit in solution.blame.undecided:
+    for culprit in solution.blame.doubts:
         if solution.is_host(culprit.part):
             place, direction = _end(solution, culprit.part)
             yield Suspect(

@@ -26,15 +26,15 @@ def unstable_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
     """
     doubtful = doubtful_hosts(solution, SEEMING)
     limit = math.log(AGAIN_CHANCE / max(1, sum(2 * len(ways) - 1 for ways in doubtful.values())))
-    odd, again = solution.blame.unexplained, _comparable_tests(solution)
+    odd, again = solution.blame.outliers, _comparable_tests(solution)
     hosts = solution.table.hosts
-    compared = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
+    baseline = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
     culprits: list[int] = []
     for host, every in doubtful.items():
         innocent = again & ~np.isin(hosts, culprits).any(axis=0)  # by those that are named before
         mask = innocent & (hosts == host)
-        ways = [w for w in every if _log_chance(odd, mask[int(w.way == "rx")], compared) <= limit]
-        if not ways and len(every) > 1 and _log_chance(odd, mask.any(axis=0), compared) <= limit:
+        ways = [w for w in every if _log_chance(odd, mask[int(w.way == "rx")], baseline) <= limit]
+        if not ways and len(every) > 1 and _log_chance(odd, mask.any(axis=0), baseline) <= limit:
             ways = every
         if not ways:
             continue
@@ -53,9 +53,9 @@ def unstable_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
         )
 
 
-def _log_chance(odd: Flags, mask: Flags, compared: Flags) -> float:
+def _log_chance(odd: Flags, mask: Flags, baseline: Flags) -> float:
     """Return how likely as many of its repeats are low, drawn from them and those beside it."""
-    counts = (mask | compared, odd & (mask | compared), mask, odd & mask)
+    counts = (mask | baseline, odd & (mask | baseline), mask, odd & mask)
     return log_tail(*(int(flags.sum()) for flags in counts))
 
 
@@ -97,14 +97,14 @@ def unrepeated_hosts(solution: Diagnosed) -> Iterator[Suspect]:
     doubtful, odd = doubtful_hosts(solution, SEEMING), doubtful_hosts(solution)
     ends = solution.table.hosts
     again = _comparable_tests(solution)
-    compared = again & ~np.isin(ends, list(doubtful)).any(axis=0)
+    baseline = again & ~np.isin(ends, list(doubtful)).any(axis=0)
     limit = math.log(ODD / max(1, 2 * len(doubtful)))
     for host, ways in doubtful.items():
         mask = again & (ends == host)
         sides = [mask.any(axis=0), *(mask[int(way.way == "rx")] for way in ways)]
-        repeated = compared.any() and sides[0].any()
-        chance = min(_log_chance(solution.blame.unexplained, side, compared) for side in sides)
-        if chance <= limit if repeated else host in odd:
+        has_repeats = baseline.any() and sides[0].any()
+        chance = min(_log_chance(solution.blame.outliers, side, baseline) for side in sides)
+        if chance <= limit if has_repeats else host in odd:
             low = sum(way.low for way in ways)
             direction = direction_of((way.way for way in ways), directed=solution.fleet.directed)
             place = Part(kind="host", host=host)
@@ -116,14 +116,14 @@ def halved_hosts(solution: Diagnosed) -> Iterator[Suspect]:
 
     Noise does not take half from a test alone, whatever it hides of the others.
     """
-    halved = solution.table.alone & solution.blame.unexplained
-    halved &= solution.tests.values < solution.reference / 2
-    ends = solution.table.hosts[:, halved]
+    deep = solution.table.alone & solution.blame.outliers
+    deep &= solution.tests.values < solution.reference / 2
+    ends = solution.table.hosts[:, deep]
     for host in set(ends.ravel().tolist()) if len(np.unique(ends)) > HALVED else ():
         sides = (ends == host).any(axis=1)
         if (ends == host).any(axis=0).all():
             way = direction_of(w for w, side in zip(("tx", "rx"), sides, strict=True) if side)
-            reason = Reason(code="chance", low=int(halved.sum()))
+            reason = Reason(code="chance", low=int(deep.sum()))
             yield Suspect(place=Part(kind="host", host=host), direction=way, reason=reason)
 
 
@@ -136,7 +136,7 @@ def crowded_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     for part, _, _ in _varying_parts(solution):
         if _is_low_by_itself(solution, part):
             continue
-        mask = solution.blame.unexplained & (solution.parts.paths == part).any(axis=1)
+        mask = solution.blame.outliers & (solution.parts.paths == part).any(axis=1)
         pairs = [
             (t.source, t.target) for t, odd in zip(solution.table.tests, mask, strict=True) if odd
         ]
@@ -152,7 +152,7 @@ def _varying_parts(solution: Diagnosed, most: float = CHANCE) -> Iterator[tuple[
 
 def _is_low_by_itself(solution: Diagnosed, part: int) -> bool:
     """Tell whether a part has a low test that others cannot have slowed down."""
-    low = solution.parts.paths[solution.unshared & solution.blame.unexplained]
+    low = solution.parts.paths[solution.is_unshared & solution.blame.outliers]
     return bool((low == part).any())
 
 
@@ -162,16 +162,16 @@ def varying_hosts(solution: Diagnosed) -> list[int]:
     They may be slow at times; others may as well have taken their bandwidth.
     """
     table, blame, count = solution.table, solution.blame, len(solution.fleet.names)
-    deep = blame.unexplained & (solution.tests.values < solution.line(DEEP))
+    deep = blame.outliers & (solution.tests.values < solution.line(DEEP))
     at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
     ways = table.hosts[:, at_once] + [[0], [count]]
     keys = np.stack([ways.ravel(), np.tile(rounds, 2)], axis=1)
-    met, place = np.unique(keys, axis=0, return_inverse=True)
-    is_low = np.ones(len(met), dtype=np.bool_)
+    events, place = np.unique(keys, axis=0, return_inverse=True)
+    is_low = np.ones(len(events), dtype=np.bool_)
     is_low[place.ravel()[~np.tile(deep[at_once], 2)]] = False
-    low = np.bincount(met[is_low, 0], minlength=2 * count)
-    totals = np.bincount(met[:, 0], minlength=2 * count)
+    low = np.bincount(events[is_low, 0], minlength=2 * count)
+    totals = np.bincount(events[:, 0], minlength=2 * count)
     # Each test is one of two hosts; those of the host itself say nothing about the others.
     foreign = [sums.sum() / 2 - sums.reshape(2, count).sum(axis=0) for sums in (low, totals)]
     shares = np.tile((foreign[0] + 0.5) / (foreign[1] + 1), 2)

@@ -69,7 +69,7 @@ def _low_pairs(
     for i, test in enumerate(table.tests):
         if test.alone or not test.value:
             tests_of_pair[min(test.source, test.target), max(test.source, test.target)].append(i)
-    odd, alone = solution.blame.unexplained, table.alone
+    odd, alone = solution.blame.outliers, table.alone
     silent = odd & (table.rates <= 0)
     ways = np.array([(test.source, test.target, test.port, test.alone) for test in table.tests])
     first = np.zeros_like(alone)  # a test is repeated because it was low
@@ -92,10 +92,10 @@ def _low_pairs(
         counts = PairCounts(pair, tuple(table.tests[i] for i in indices), dict(by_port), ends)
         # Pairs of one group and of two differ in what others can take from them.
         same_kind = first & (table.between == table.between[indices[0]])
-        compared, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
-        compared[indices] = False
-        others_low = int((low & compared).sum())
-        share = (others_low + 0.5) / (int(compared.sum()) + 1)
+        baseline, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
+        baseline[indices] = False
+        others_low = int((low & baseline).sum())
+        share = (others_low + 0.5) / (int(baseline.sum()) + 1)
         # Where others take bandwidth from pairs alone, low tests of one pair may be their traffic.
         limit = CROWD_CHANCE if share > OFTEN else AGAIN_CHANCE if others_low else CHANCE
         doubt = 1.0 if counts.silent else CHANCE / limit
@@ -108,7 +108,7 @@ def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetF
         if chance > CHANCE:
             continue
         pair, low = counts.pair, counts.low
-        failed = [test for test in low if not test.value]
+        failures = [test for test in low if not test.value]
         ways = {(test.source, test.target) for test in low}
         total = sum(len(every) for (a, b, _), every in counts.ways.items() if (a, b) in ways)
         yield FleetFinding(
@@ -121,8 +121,8 @@ def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetF
                 code="low_pair",
                 low=len(low),
                 of=total,
-                failed=len(failed),
-                message=most_common_reason(failed),
+                failed=len(failures),
+                message=most_common_reason(failures),
             ),
         )
 
@@ -145,9 +145,9 @@ def stubborn_pairs(
     Many of them count against each other where one switch slows them all. Flows of neighbours slow
     a pair, too, but not by the same share each time.
     """
-    blamed = {(f.place.host, f.place.peer) for f in findings if f.place.kind == "pair"}
+    links = {(f.place.host, f.place.peer) for f in findings if f.place.kind == "pair"}
     for counts, chance in _low_pairs(solution, unstable):
-        if counts.silent or chance <= CHANCE or counts.pair in blamed:
+        if counts.silent or chance <= CHANCE or counts.pair in links:
             continue
         values: defaultdict[tuple[int, int, int], dict[int, float]] = defaultdict(dict)
         for test in counts.low:
