@@ -33,7 +33,7 @@ from cluster.orchestration.bench.plan import check_bench, check_plan, check_star
 from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
-from cluster.reports.formats.terminal import wrapped
+from cluster.reports.formats.terminal import wrap_line
 from cluster.reports.tables import comparison_tables
 from cluster.reports.words.comparison import headline, with_words
 from cluster.runs.run import Run
@@ -345,7 +345,7 @@ def run_launches(
                 runs.append(run)
                 if total > 1:
                     text = run.judge().answer
-                    lines = wrapped(f"Launch {len(runs)} of {total}: {text}", show.screen_width())
+                    lines = wrap_line(f"Launch {len(runs)} of {total}: {text}", show.screen_width())
                     live.console.print("\n".join(lines), soft_wrap=True)
     except (JobError, KeyboardInterrupt):
         newest = show.show_newest_run(cluster, as_json=as_json and not runs)

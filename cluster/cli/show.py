@@ -26,7 +26,7 @@ from cluster.core.model.results.records import Status
 from cluster.core.model.value import Value
 from cluster.core.text.units import dollars, format_seconds
 from cluster.reports.formats import Report
-from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
+from cluster.reports.formats.terminal import summaries_text, table_text, wrap_line
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Columns, Table, make_table
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
@@ -172,7 +172,7 @@ def screen_width() -> int | None:
 def print_lines(*lines: str) -> None:
     """Print lines; on a terminal they wrap between words, so that no number is split."""
     width = screen_width()
-    parts = [part for line in lines for part in wrapped(line, width)]
+    parts = [part for line in lines for part in wrap_line(line, width)]
     sys.stdout.write("".join(f"{part}\n" for part in parts))
 
 
@@ -186,7 +186,7 @@ def _show_profiles(run: Run) -> None:
 
 def print_judgement(conclusion: Answer) -> None:
     """Print the verdict and the line that explains it, in colour on a terminal."""
-    line = Text("\n".join(wrapped(printable(conclusion.line), screen_width())))
+    line = Text("\n".join(wrap_line(printable(conclusion.line), screen_width())))
     line.highlight_words([conclusion.verdict], VERDICT_STYLES.get(conclusion.word, "none"))
     console(quiet=False).print(line, soft_wrap=True)
 

@@ -42,7 +42,7 @@ class PageSection(Value, frozen=True, kw_only=True):
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     links: tuple[PageLink, ...] = ()
-    folded: bool = False
+    is_folded: bool = False
 
 
 class Page(Value, frozen=True, kw_only=True):
@@ -95,14 +95,14 @@ def _split_step(step: str) -> tuple[str, str]:
     return (step[: match.start()], match[0]) if match else (step, "")
 
 
-def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
+def run_html(name: str, answer: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
     first = summaries[:MOST_ROWS]
     more = len(summaries) - len(first)
     rest = [f"And {more} more: run.summary() has all."] if more else []
     table = summaries_table(first, title=name, notes=(*notes, *rest))
-    word = f'<b style="color: {COLOURS.get(judged.word, "inherit")}">{judged.word.upper()}</b>'
-    step = f" {_parts().next(judged.next_step)}" if judged.next_step else ""
-    return f"<p>{word} {escape(judged.answer)}.{step}</p>" + tables_html([table])
+    word = f'<b style="color: {COLOURS.get(answer.word, "inherit")}">{answer.word.upper()}</b>'
+    step = f" {_parts().next(answer.next_step)}" if answer.next_step else ""
+    return f"<p>{word} {escape(answer.answer)}.{step}</p>" + tables_html([table])
 
 
 def tables_html(tables: Sequence[Table]) -> str:

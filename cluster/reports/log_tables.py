@@ -107,7 +107,7 @@ def _ranks(job: JobProfile) -> Table:
     return make_table("Ranks, by their time in MPI", tasks, columns, notes)
 
 
-def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Table]:
+def topology_tables(topology: GpuTopology, transports: Transports) -> Iterator[Table]:
     """Show how GPUs are connected, and which transports NCCL chose; no empty table."""
     of_nearest: Columns[Nearest] = (
         Column("GPU", lambda near: f"GPU{near.gpu}", words=True),
@@ -121,10 +121,10 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
         Column("throughput", lambda e: "-" if e.rate is None else f"{e.rate:.0f} {e.unit}"),
     )
     near = make_table("Nearest NICs", topology.nearest, of_nearest)
-    choices = make_table("What NCCL chose", carried.experiments, of_experiments)
-    tables = (_best(topology), _pairs(topology, carried), near, choices)
+    choices = make_table("What NCCL chose", transports.experiments, of_experiments)
+    tables = (_best(topology), _pairs(topology, transports), near, choices)
     yield from (table for table in tables if table.rows)
-    findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
+    findings = [*map(finding_words, topology.findings), *map(finding_words, transports.findings)]
     if findings:
         yield make_table("What follows", findings, (Column("finding", str, words=True),))
 
@@ -169,10 +169,10 @@ def _rate(pair: GpuPair) -> str:
     return format_value(copies.rate, "B/s") + (" both ways" if copies.ways > 1 else "")
 
 
-def _pairs(topology: GpuTopology, carried: Transports) -> Table:
+def _pairs(topology: GpuTopology, transports: Transports) -> Table:
     ways: dict[tuple[int, int], dict[str, None]] = {}  # transports, each once
     for carrier in (
-        carrier for experiment in carried.experiments for carrier in experiment.carriers
+        carrier for experiment in transports.experiments for carrier in experiment.carriers
     ):
         if carrier.same_host:
             pair = min(carrier.gpus), max(carrier.gpus)

@@ -61,8 +61,8 @@ def _cluster(record: Record) -> str:
         for name, value in options.items()
         if value is True or (value and isinstance(value, str))
     ]
-    simulated = " simulated" if record.simulated else ""
-    return f"{record.spec.name} ({', '.join(words)}{simulated})"
+    suffix = " simulated" if record.simulated else ""
+    return f"{record.spec.name} ({', '.join(words)}{suffix})"
 
 
 def _servers(record: Record) -> str:
@@ -132,13 +132,13 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     for cell in missing:
         points.setdefault(cell.metric, []).append(format_point(cell.params))
     reason = record.reason or "no reason is recorded"
-    planned = Counter(cell.metric for cell in record.planned)
-    whole = [metric for metric, lacking in points.items() if len(lacking) == planned[metric]]
+    counts = Counter(cell.metric for cell in record.planned)
+    whole = [metric for metric, lacking in points.items() if len(lacking) == counts[metric]]
     if len(whole) > MOST_NAMED:
         yield f"{', '.join(whole[:-1])} and {whole[-1]} were not measured: {reason}"
         points = {metric: lacking for metric, lacking in points.items() if metric not in whole}
     for metric, lacking in points.items():
-        total = planned[metric]
+        total = counts[metric]
         at_points = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
         yield f"{metric} was not measured{at_points}: {reason}"
 
@@ -148,8 +148,8 @@ def _results(entry: Entry) -> Iterator[str]:
     if record.status != "done":
         yield f"{record.status}: {record.reason}" if record.reason else record.status
     yield from (line.rstrip(".") for line in expectation_lines(entry.summaries, record.expected))
-    bounded = [s for s in best_per_metric(entry.summaries) if s.share is not None]
-    yield from (f"{s.metric} reaches {s.share:.1%} of its limit" for s in bounded)
+    best = [s for s in best_per_metric(entry.summaries) if s.share is not None]
+    yield from (f"{s.metric} reaches {s.share:.1%} of its limit" for s in best)
     yield from (note.rstrip(".") for note in (*map(note_words, record.notes), *entry.gaps))
 
 
@@ -158,11 +158,11 @@ def expectation_lines(
 ) -> Iterator[str]:
     if expected is None:
         return
-    compared = share_of_expected(summaries, expected)
-    if compared is None:
+    result = share_of_expected(summaries, expected)
+    if result is None:
         yield f"Expected {format_expected(expected)}, and nothing was measured in that unit."
         return
-    best, part = compared
+    best, part = result
     yield f"Expected {format_expected(expected)}: {format_result(best)} is {part:.1%} of that."
 
 

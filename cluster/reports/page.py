@@ -73,7 +73,7 @@ def report_page(
             *_steps(runs, no_plots),
             *_efficiency(runs, no_plots),
             *_sweeps(runs, no_plots),
-            *(_results(run, folded=len(runs) > FEW) for run in runs),
+            *(_results(run, is_folded=len(runs) > FEW) for run in runs),
             _environment(runs),
         ),
     )
@@ -84,7 +84,7 @@ def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
     groups: dict[str, list[ReportRun]] = {}
     for run in runs:
         groups.setdefault(run.record.launch_of or run.name, []).append(run)
-    judged = {
+    by_name = {
         group[0].name: group[0].judgement
         if len(group) == 1
         else answer(
@@ -94,7 +94,7 @@ def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
     }
     judgements = [
         msgspec.structs.replace(judgement, about=name if len(groups) > 1 else "")
-        for name, judgement in judged.items()
+        for name, judgement in by_name.items()
         if judgement is not None and (len(groups) <= FEW or judgement.word in BAD)
     ]
     return tuple(sorted(judgements, key=lambda a: BAD.index(a.word) if a.word in BAD else len(BAD)))
@@ -221,13 +221,13 @@ def _steps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
             )
 
 
-def _efficiency(reported: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
-    runs = [Launch(record=run.record, summaries=run.summaries) for run in reported]
-    if scaled := training_scaling(runs):
+def _efficiency(report_runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+    runs = [Launch(record=run.record, summaries=run.summaries) for run in report_runs]
+    if scaling := training_scaling(runs):
         yield PageSection(
             title="Efficiency of training",
-            pictures=() if no_plots else (plots.scaling([scaled], prefix="e0"),),
-            tables=(scaling_table(scaled),),
+            pictures=() if no_plots else (plots.scaling([scaling], prefix="e0"),),
+            tables=(scaling_table(scaling),),
             notes=(no_plots or "Shaded: from no overlap of the exchange with computing to all.",),
         )
 
@@ -243,10 +243,10 @@ def curves(runs: Sequence[ReportRun]) -> dict[str, list[Curve]]:
             words = ", ".join(filter(None, [name, format_point(params_but_size(first))]))
             launches.setdefault((first.metric, words, first.definition), []).append(sweep)
     by_metric: dict[str, list[Curve]] = {}
-    for (metric, name, _), pooled in launches.items():
-        whole = tuple(sorted(pool_launches(pooled), key=lambda s: int(s.params["size"])))
+    for (metric, name, _), group in launches.items():
+        whole = tuple(sorted(pool_launches(group), key=lambda s: int(s.params["size"])))
         curve = plots.Curve(
-            name=name, summaries=whole, launches=len(pooled), fit=fit(whole) if few else None
+            name=name, summaries=whole, launches=len(group), fit=fit(whole) if few else None
         )
         by_metric.setdefault(metric, []).append(curve)
     return by_metric
@@ -267,7 +267,7 @@ def labels(runs: Sequence[ReportRun]) -> list[str]:
     return names
 
 
-def _results(run: ReportRun, *, folded: bool) -> PageSection:
+def _results(run: ReportRun, *, is_folded: bool) -> PageSection:
     record = run.record
     title = f"{record.benchmark}, {_format_start(record)} UTC"
     notes = (*map(note_words, record.notes), *run.warnings)
@@ -280,7 +280,7 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
         tables=(table, *_troubles(run.findings)),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,
-        folded=folded,
+        is_folded=is_folded,
     )
 
 
@@ -312,12 +312,12 @@ def _environment(runs: Sequence[ReportRun]) -> PageSection:
         Column("warm-up", lambda definition: definition.warm_up, words=True),
         Column("aggregation", lambda definition: definition.aggregation, words=True),
     )
-    recorded = [name for name in values if values[name] != ["-"]]
+    rows = [name for name in values if values[name] != ["-"]]
     left_out = "Facts that no host reports and flags that were not given are left out."
     return PageSection(
         title="Environment and definitions",
         tables=(
-            make_table("What was run, and on what", recorded, of_factor, (left_out,)),
+            make_table("What was run, and on what", rows, of_factor, (left_out,)),
             make_table("What the metrics are", definitions.values(), of_definition),
         ),
     )

@@ -19,7 +19,7 @@ class Table(Value, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     left_aligned: tuple[str, ...] = ()
-    folded: tuple[str, ...] = ()  # columns of names, which may end a line behind `.`, `_` or `/`
+    foldable: tuple[str, ...] = ()  # columns of names, which may end a line behind `.`, `_` or `/`
     spare: tuple[tuple[str, ...], ...] = ()  # columns left out of a table that is too wide, in turn
 
 
@@ -30,7 +30,7 @@ class Column(NamedTuple, Generic[T]):
     cell: Callable[[T], str]
     words: bool = False  # it is aligned to the left, and may wrap
     folds: bool = False  # so may the names in it, behind `.`, `_` or `/`
-    shown: bool = True
+    show: bool = True
     spare: int = 0  # when it is left out of a table that is too wide, lowest first; 0: never
 
 
@@ -40,7 +40,7 @@ Columns = Sequence[Column[T]]
 def make_table(
     title: str, items: Iterable[T], columns: Columns[T], notes: Iterable[str] = ()
 ) -> Table:
-    visible = [column for column in columns if column.shown]
+    visible = [column for column in columns if column.show]
     turns = sorted({column.spare for column in visible if column.spare})
     return Table(
         title=title,
@@ -48,7 +48,7 @@ def make_table(
         rows=tuple(tuple(column.cell(item) for column in visible) for item in items),
         notes=tuple(notes),
         left_aligned=tuple(column.name for column in visible if column.words),
-        folded=tuple(column.name for column in visible if column.folds),
+        foldable=tuple(column.name for column in visible if column.folds),
         spare=tuple(tuple(c.name for c in visible if c.spare == turn) for turn in turns),
     )
 
@@ -57,24 +57,24 @@ def summaries_table(
     summaries: Sequence[Summary], *, title: str = "", notes: Sequence[str] = (), wide: bool = True
 ) -> Table:
     """Return a row per summary, with the columns that are not empty for all of them."""
-    repeated = not summaries or any(summary.n > 1 for summary in summaries)
-    bounded = any(summary.bound is not None for summary in summaries)
-    remarked = any(map(remarks, summaries))
-    detailed = wide and repeated
+    has_repeats = not summaries or any(summary.n > 1 for summary in summaries)
+    has_limit = any(summary.bound is not None for summary in summaries)
+    has_remarks = any(map(remarks, summaries))
+    has_details = wide and has_repeats
     columns: Columns[Summary] = (
         Column("metric", lambda s: s.metric, words=True),
         Column("parameters", lambda s: format_point(s.params), words=True),
         Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", spare=3),
-        Column("median", lambda s: format_value(s.median, s.unit), shown=wide),
-        Column("median ± half-CI", _with_error, shown=not wide),
-        Column("of limit", lambda s: share_text(s.share), shown=bounded, spare=4),
-        Column("95% CI, this launch", lambda s: ends_text(s.ci, s.unit, NO_CI), shown=detailed),
-        Column("p5", lambda s: format_value(s.p5, s.unit), shown=detailed),
-        Column("p95", lambda s: format_value(s.p95, s.unit), shown=detailed),
-        Column("p99", lambda s: format_value(s.p99, s.unit), shown=repeated, spare=2),
-        Column("converged", lambda s: CONVERGED[s.converged], words=True, shown=detailed),
-        Column("limit", lambda s: value_text(s.bound, s.unit), shown=wide and bounded),
-        Column("remarks", lambda s: ", ".join(remarks(s)), words=True, shown=remarked, spare=1),
+        Column("median", lambda s: format_value(s.median, s.unit), show=wide),
+        Column("median ± half-CI", _with_error, show=not wide),
+        Column("of limit", lambda s: share_text(s.share), show=has_limit, spare=4),
+        Column("95% CI, this launch", lambda s: ends_text(s.ci, s.unit, NO_CI), show=has_details),
+        Column("p5", lambda s: format_value(s.p5, s.unit), show=has_details),
+        Column("p95", lambda s: format_value(s.p95, s.unit), show=has_details),
+        Column("p99", lambda s: format_value(s.p99, s.unit), show=has_repeats, spare=2),
+        Column("converged", lambda s: CONVERGED[s.converged], words=True, show=has_details),
+        Column("limit", lambda s: value_text(s.bound, s.unit), show=wide and has_limit),
+        Column("remarks", lambda s: ", ".join(remarks(s)), words=True, show=has_remarks, spare=1),
     )
     return make_table(title, summaries, columns, notes)
 

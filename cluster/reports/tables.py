@@ -107,7 +107,7 @@ def _cells(comparison: Comparison) -> Table:
     intervals = (cell.interval for cell in comparison.cells)
     ends = [abs(math.log2(end)) for interval in intervals for end in interval or () if end > 0]
     span = min(WIDEST, max([0.05, *ends]))
-    bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
+    has_limit = any(share is not None for cell in comparison.cells for share in cell.shares)
     columns: Columns[ComparisonCell] = (
         Column("metric", lambda c: c.metric, words=True),
         Column("parameters", lambda c: format_point(c.params), words=True),
@@ -122,10 +122,10 @@ def _cells(comparison: Comparison) -> Table:
         ),
         Column(base, lambda c: value_text(c.base, c.unit, "-"), spare=3),
         Column(other, lambda c: value_text(c.other, c.unit, "-"), spare=3),
-        Column(f"{base}, of limit", lambda c: share_text(c.shares[0]), shown=bounded, spare=1),
-        Column(f"{other}, of limit", lambda c: share_text(c.shares[1]), shown=bounded, spare=1),
+        Column(f"{base}, of limit", lambda c: share_text(c.shares[0]), show=has_limit, spare=1),
+        Column(f"{other}, of limit", lambda c: share_text(c.shares[1]), show=has_limit, spare=1),
     )
-    notes = (*_inconclusive(comparison), *_explained(comparison))
+    notes = (*_inconclusive(comparison), *_explanation(comparison))
     notes = (*notes, *map(note_words, comparison.notes))
     return make_table(headline(comparison), comparison.cells, columns, notes)
 
@@ -140,7 +140,7 @@ def _inconclusive(comparison: Comparison) -> Iterator[str]:
         yield f"Inconclusive: {subjects}: {reason_words(reason)}."
 
 
-def _explained(comparison: Comparison) -> tuple[str, ...]:
+def _explanation(comparison: Comparison) -> tuple[str, ...]:
     limit = f"{comparison.threshold:.1%}"
     single = all(cell.launches == (1, 1) for cell in comparison.cells if cell.is_common)
     estimator = (
@@ -179,7 +179,7 @@ def fits_table(fits: Sequence[Fit]) -> Table:
     pieces = [(fit, piece) for fit in fits for piece in fit.pieces]
     columns: Columns[tuple[Fit, Piece]] = (
         Column("metric", lambda f: _of_fit(f[0]), words=True),
-        Column("condition", lambda f: f[0].of, words=True, shown=any(fit.of for fit in fits)),
+        Column("condition", lambda f: f[0].of, words=True, show=any(fit.of for fit in fits)),
         Column("launches", lambda f: str(f[0].launches), spare=1),
         Column(
             "sizes", lambda f: f"{format_size(f[1].first)} .. {format_size(f[1].last)}", words=True
@@ -191,7 +191,7 @@ def fits_table(fits: Sequence[Fit]) -> Table:
         Column("95% CI of beta", lambda f: ends_text(f[1].beta_ci, "B/s"), spare=2),
         Column("n_1/2", lambda f: value_text(f[1].half, "B"), spare=3),
         Column("worst error", lambda f: f"{f[1].worst:.1%}", spare=4),
-        Column("remark", lambda f: f[1].misfit, words=True, shown=any(p.misfit for _, p in pieces)),
+        Column("remark", lambda f: f[1].misfit, words=True, show=any(p.misfit for _, p in pieces)),
     )
     return make_table("t = alpha + size / beta", pieces, columns, (LINE,))
 
@@ -202,11 +202,11 @@ def _of_fit(fit: Fit) -> str:
 
 def predictions_table(
     predictions: Sequence[Prediction],
-    extrapolated: Sequence[MeasuredCollective] = (),
+    measurements: Sequence[MeasuredCollective] = (),
     notes: Sequence[str] = (),
 ) -> Table:
     """Show measured collective operations beside the times predicted from single messages."""
-    operations: list[Prediction | MeasuredCollective] = [*predictions, *extrapolated]
+    operations: list[Prediction | MeasuredCollective] = [*predictions, *measurements]
     columns: Columns[Prediction | MeasuredCollective] = (
         Column("collective", lambda o: o.collective, words=True),
         Column("ranks", lambda o: str(o.ranks)),
@@ -220,7 +220,7 @@ def predictions_table(
         Column("measured / p.", lambda o: _if_predicted(o, lambda p: f"{p.ratio:.2f}")),
     )
     title = "Collective operations, predicted from the messages they consist of"
-    every_note = (PREDICTED, *([FAR] if extrapolated else []), *notes)
+    every_note = (PREDICTED, *([FAR] if measurements else []), *notes)
     return make_table(title, operations, columns, every_note)
 
 
@@ -231,7 +231,7 @@ def _if_predicted(
 
 
 def scaling_table(scaling: Scaling) -> Table:
-    bounded = any(row.most is not None for row in scaling.rows)
+    has_bounds = any(row.most is not None for row in scaling.rows)
     is_printed = any(row.printed is not None for row in scaling.rows)
     base = f"{scaling.base} rank(s) at {format_value(scaling.base_rate, scaling.unit)}"
     columns: Columns[Efficiency] = (
@@ -245,9 +245,9 @@ def scaling_table(scaling: Scaling) -> Table:
             spare=3,
         ),
         Column("view", lambda row: bar(row.efficiency), words=True, spare=1),
-        Column("no overlap", lambda row: share_text(row.least, "-"), shown=bounded),
-        Column("all overlap", lambda row: share_text(row.most, "-"), shown=bounded),
-        Column("printed", _format_claim, words=True, shown=is_printed),
+        Column("no overlap", lambda row: share_text(row.least, "-"), show=has_bounds),
+        Column("all overlap", lambda row: share_text(row.most, "-"), show=has_bounds),
+        Column("printed", _format_claim, words=True, show=is_printed),
     )
     return make_table(
         f"{scaling.name}: efficiency over {base}", scaling.rows, columns, _doubtful(scaling)
@@ -285,20 +285,20 @@ def bar(part: float) -> str:
     return "#" * full + "." * (10 - full)
 
 
-def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str] = ()) -> Table:
+def launches_table(medians: Sequence[Summary], launches: int, notes: Sequence[str] = ()) -> Table:
     """Show the medians over several launches, of `pool_launches`: a row per data point."""
-    bounded = any(summary.share is not None for summary in pooled)
-    sure = any(summary.ci is not None for summary in pooled)
+    has_limit = any(summary.share is not None for summary in medians)
+    sure = any(summary.ci is not None for summary in medians)
     columns: Columns[Summary] = (
         Column("metric", lambda s: s.metric, words=True),
         Column("parameters", lambda s: format_point(s.params), words=True),
         Column("median", lambda s: format_value(s.median, s.unit)),
-        Column("95% CI over launches", lambda s: ends_text(s.ci, s.unit, "-"), shown=sure),
+        Column("95% CI over launches", lambda s: ends_text(s.ci, s.unit, "-"), show=sure),
         Column("lowest .. highest", _range, spare=1 if sure else 0),
         Column("spread", lambda s: "-" if (part := spread(s)) is None else f"{part:.0%}", spare=2),
-        Column("of limit", lambda s: share_text(s.share, "-"), shown=bounded),
+        Column("of limit", lambda s: share_text(s.share, "-"), show=has_limit),
     )
-    return make_table(f"Median over {launches} launches", pooled, columns, notes)
+    return make_table(f"Median over {launches} launches", medians, columns, notes)
 
 
 def _range(summary: Summary) -> str:
@@ -369,7 +369,7 @@ def _luck(series: Sequence[DrawnSeries], jobs: Sequence[int]) -> str:
 def findings_table(verdict: FleetVerdict) -> Table:
     """Show what tests say of parts of a fleet, what is blamed first, with the reason for each."""
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
-    confirmed = any(finding.confirmed for finding in verdict.findings)
+    has_repeats = any(finding.confirmed for finding in verdict.findings)
     new = {finding.part: finding.new for finding in verdict.replaced}
 
     def replaced_by(finding: FleetFinding) -> str:
@@ -383,28 +383,28 @@ def findings_table(verdict: FleetVerdict) -> Table:
         Column("best", lambda f: value_text(f.capacity, unit, "-")),
         Column("tests", lambda f: str(f.tests)),
         Column("evidence", lambda f: f.evidence, words=True),
-        Column("confirmed", lambda f: f.confirmed or "-", words=True, shown=confirmed),
-        Column("replaced by", replaced_by, words=True, shown=bool(new)),
+        Column("confirmed", lambda f: f.confirmed or "-", words=True, show=has_repeats),
+        Column("replaced by", replaced_by, words=True, show=bool(new)),
     )
-    return _table(verdict.findings, columns, simulated=verdict.simulated)
+    return _table(verdict.findings, columns, is_simulated=verdict.simulated)
 
 
-def _table(items: Iterable[T], columns: Columns[T], *, simulated: bool) -> Table:
-    notes = ("simulated: nothing was measured.",) if simulated else ()
-    return make_table("simulated" if simulated else "", items, columns, notes)
+def _table(items: Iterable[T], columns: Columns[T], *, is_simulated: bool) -> Table:
+    notes = ("simulated: nothing was measured.",) if is_simulated else ()
+    return make_table("simulated" if is_simulated else "", items, columns, notes)
 
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
-    for replaced in verdict.replaced:
-        name = f"{replaced.part} ({replaced.name})"
-        if replaced.new:
-            yield f"Replaced {name}: {replaced.old} by {replaced.new}; {replaced.evidence}."
-        elif replaced.node:
-            yield f"Cordoned {replaced.node}, of {name}. To undo it: {replaced.command}"
-        elif replaced.command:
-            yield f"Not replaced: {name}: {replaced.evidence}. {replaced.command}"
+    for change in verdict.replaced:
+        name = f"{change.part} ({change.name})"
+        if change.new:
+            yield f"Replaced {name}: {change.old} by {change.new}; {change.evidence}."
+        elif change.node:
+            yield f"Cordoned {change.node}, of {name}. To undo it: {change.command}"
+        elif change.command:
+            yield f"Not replaced: {name}: {change.evidence}. {change.command}"
         else:
-            yield f"Not replaced: {name}: {replaced.evidence}. {replaced.old} stays."
+            yield f"Not replaced: {name}: {change.evidence}. {change.old} stays."
 
 
 def group_table(placement: Placement) -> Table:
@@ -416,7 +416,7 @@ def group_table(placement: Placement) -> Table:
         Column("hosts", lambda row: str(len(row[1]))),
         Column("which", lambda row: _host_names(placement, row[1]), words=True),
     )
-    return _table(members.items(), columns, simulated=placement.simulated)
+    return _table(members.items(), columns, is_simulated=placement.simulated)
 
 
 def layer_table(placement: Placement) -> Table:
@@ -426,7 +426,7 @@ def layer_table(placement: Placement) -> Table:
         Column("hosts in each", _fleet_sizes, words=True),
         Column("agrees", lambda layer: share_text(layer.agreement, "-")),
     )
-    return _table(placement.topology.layers, columns, simulated=placement.simulated)
+    return _table(placement.topology.layers, columns, is_simulated=placement.simulated)
 
 
 def _fleet_sizes(layer: NetworkLayer) -> str:

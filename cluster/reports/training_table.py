@@ -36,9 +36,9 @@ def training_table(
     all_summaries = [summary for summaries, _ in runs.values() for summary in summaries]
     work = None
     if link is not None:
-        exchanged = max(summary.median for summary in all_summaries if summary.metric == GRADIENTS)
-        work = Work(batch=batch, payload=exchanged, rate=link, ranks_per_host=ranks_per_host)
-    scaled = scaling(
+        traffic = max(summary.median for summary in all_summaries if summary.metric == GRADIENTS)
+        work = Work(batch=batch, payload=traffic, rate=link, ranks_per_host=ranks_per_host)
+    curve = scaling(
         Series(
             name="training",
             unit="samples/s",
@@ -49,7 +49,7 @@ def training_table(
         ),
         work,
     )
-    base = scaled.base_rate / scaled.base
+    base = curve.base_rate / curve.base
     gpus = any(summary.metric == BUSY for summary in all_summaries)
 
     def expected(row: Efficiency) -> float:
@@ -61,22 +61,22 @@ def training_table(
         Column("got", lambda row: format_value(row.rate, "samples/s")),
         Column("efficiency", lambda row: f"{row.efficiency:.1%}"),
         Column("computing", lambda row: f"{_computing(runs[row.ranks][0]):.0%}"),
-        Column("GPU busy", lambda row: _busy(runs[row.ranks][0]), shown=gpus),
+        Column("GPU busy", lambda row: _busy(runs[row.ranks][0]), show=gpus),
         Column("flag", lambda e: "" if e.rate >= FLAGGED * expected(e) else "SLOW", words=True),
         Column("verdict", lambda row: runs[row.ranks][1], words=True, spare=1),
     )
-    title = f"training: efficiency over {scaled.base} rank(s)"
-    return make_table(title, scaled.rows, columns, (_reading(gpus=gpus, bounded=work is not None),))
+    title = f"training: efficiency over {curve.base} rank(s)"
+    return make_table(title, curve.rows, columns, (_reading(gpus=gpus, has_link=work is not None),))
 
 
-def conditions_table(compared: Mapping[int, Comparison]) -> Table:
+def conditions_table(comparisons: Mapping[int, Comparison]) -> Table:
     """Show how training scales under two conditions (SpecError: a run has no rate)."""
     cells = {
         ranks: _rate_of(cell for cell in comparison.cells if cell.is_common)
-        for ranks, comparison in sorted(compared.items())
+        for ranks, comparison in sorted(comparisons.items())
     }
     base = min(cells)
-    names = compared[base].base, compared[base].other
+    names = comparisons[base].base, comparisons[base].other
 
     def rate_text(rate: Callable[[ComparisonCell], float], ranks: int) -> str:
         return format_value(rate(cells[ranks]), "samples/s")
@@ -106,9 +106,9 @@ def _rate_of(points: Iterable[T]) -> T:
     return next(rates[data] for data in ("store", "disk", "memory") if data in rates)
 
 
-def _reading(*, gpus: bool, bounded: bool) -> str:
+def _reading(*, gpus: bool, has_link: bool) -> str:
     busy = ", and busy: in which the GPU does" if gpus else ""
-    expected = ", which is what the link allows if all of the exchange overlaps" if bounded else ""
+    expected = ", which is what the link allows if all of the exchange overlaps" if has_link else ""
     return (
         f"Computing: the share of a step in which a rank computes{busy}; it says nothing about how "
         f"well. Flagged: below 90% of what is expected{expected}."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cluster.reports.plots import Picture
 
 
-Named = Run | str | Path
+Ref = Run | str | Path
 
 
 class RunComparison(Comparison, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
 
 
 def compare(
-    base: Named | Sequence[Named], other: Named | Sequence[Named], *, threshold: float = THRESHOLD
+    base: Ref | Sequence[Ref], other: Ref | Sequence[Ref], *, threshold: float = THRESHOLD
 ) -> RunComparison:
     """Compare two runs, or two groups: `cluster.compare("before", "after").cells`.
 
@@ -116,7 +116,7 @@ def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
     return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
 
 
-def _runs(selection: Named | Sequence[Named]) -> list[Run]:
+def _runs(selection: Ref | Sequence[Ref]) -> list[Run]:
     group = [selection] if isinstance(selection, Run | str | Path) else list(selection)
     return [member if isinstance(member, Run) else load(member) for member in group]
 

@@ -163,7 +163,7 @@ def _store(url: str) -> Iterator[Store]:
             remedy="Put it where the cloud's own tools look for it, such as ~/.aws/credentials.",
         )
     try:
-        yield _opened(url, parts.scheme)
+        yield _open_store(url, parts.scheme)
     except ImportError as error:
         raise SpecError(
             f"{parts.scheme}:// needs {error.name}.", remedy=f"Type: {install_command('stores')}"
@@ -183,7 +183,7 @@ def _store(url: str) -> Iterator[Store]:
         ) from error
 
 
-def _opened(url: str, scheme: str) -> Store:
+def _open_store(url: str, scheme: str) -> Store:
     if scheme not in OBJECT_STORES:
         import fsspec  # noqa: PLC0415 - optional
 

@@ -149,8 +149,8 @@ class Run(Value, frozen=True, kw_only=True):
 
         if self.record.benchmark != step_limits.TRAINING:
             return None
-        trained = step_limits.from_measurements(self.measurements, bytes(self.record.params))
-        return step_limits.judge(trained) if trained else None
+        steps = step_limits.from_measurements(self.measurements, bytes(self.record.params))
+        return step_limits.judge(steps) if steps else None
 
     def to_dict(self, kind: Rows = "values") -> dict[str, list[Any]]:
         """Return a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
@@ -234,13 +234,13 @@ class Run(Value, frozen=True, kw_only=True):
             if (self.folder / name).exists():
                 target = quote(os.path.relpath(self.folder / name, page))
                 links.append(PageLink(text=name, target=f"{target}/" if name == RAW else target))
-        judged = judge_launches([self])
+        result = judge_launches([self])
         return ReportRun(
             name=self.name,
             record=self.record,
-            summaries=judged.summaries,
-            findings=judged.signs,
-            judgement=answer(judged.judgement),
+            summaries=result.summaries,
+            findings=result.signs,
+            judgement=answer(result.judgement),
             fleet=self.fleet,
             pairs=pair_tests(self.measurements) if self.fleet else (),
             warnings=(*self.warnings, *missing_series(self.record, self.missing)),
@@ -296,17 +296,17 @@ def judge_launches(runs: Sequence[Run], hardware: Hardware | None = None) -> Jud
     from cluster.analysis.verdict.evidence import OtherLoad  # noqa: PLC0415
 
     launches, newest = [run.summary() for run in runs], runs[-1]
-    pooled = pool_launches(launches)
-    signs = newest.findings(pooled)
+    medians = pool_launches(launches)
+    signs = newest.findings(medians)
     loads = (sign for run in runs[:-1] for sign in run.findings(()) if isinstance(sign, OtherLoad))
     doubts = (*signs, *loads)
     if len(launches) == 1 or newest.fleet is not None:
-        judged = judgement.judge(
-            pooled, newest.record, doubts, hardware, fleet=newest.fleet, training=newest.training()
+        answer = judgement.judge(
+            medians, newest.record, doubts, hardware, fleet=newest.fleet, training=newest.training()
         )
     else:
-        judged = judgement.judge_launches(launches, newest.record, doubts, hardware)
-    return Judged(pooled, signs, judged)
+        answer = judgement.judge_launches(launches, newest.record, doubts, hardware)
+    return Judged(medians, signs, answer)
 
 
 def _check_kind(kind: str, choices: tuple[str, ...]) -> None:
@@ -405,8 +405,8 @@ def topologies(raw: Path) -> dict[str, Topology]:
     by_host: dict[str, Topology] = {}
     for path in sorted(raw.glob(f"{TOPOLOGY}*")):
         host = path.name.removeprefix(TOPOLOGY).removesuffix(path.suffix)
-        if path.suffix == SHARED and (shared := decoders.decode_file(path, Topology)):
-            by_host[host] = shared
+        if path.suffix == SHARED and (topology := decoders.decode_file(path, Topology)):
+            by_host[host] = topology
         elif path.suffix == ENDING:
             for detail in _details([path], "topology"):
                 if isinstance(detail, Topology):

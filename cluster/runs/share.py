@@ -42,7 +42,7 @@ from cluster.runs.run import (
     rank_processes,
     topologies,
 )
-from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, digest, summed
+from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, digest, seal
 
 V = TypeVar("V", bound=msgspec.Struct)
 KEPT = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1"))  # noqa: S104 - a word
@@ -59,16 +59,16 @@ _LETTERS = re.compile(r"[A-Za-z]{2,}")
 class Names:
     """The pseudonyms of a run, and what was left out of it.
 
-    `networks` keep the IPv4 addresses of one network in one; `reserved` names exist, and so are no
-    pseudonyms.
+    `networks` keep the IPv4 addresses of one network in one; names in the `denylist` exist, and so
+    are no pseudonyms.
     """
 
-    def __init__(self, networks: Mapping[str, str], reserved: frozenset[str] = frozenset()) -> None:
+    def __init__(self, networks: Mapping[str, str], denylist: frozenset[str] = frozenset()) -> None:
         self.pseudonyms: dict[tuple[str, str], str] = {}
         self.left_out: Counter[str] = Counter()
         self.definitions: dict[str, str] = {}  # ids: they change with the words
         self._networks = networks
-        self._reserved = reserved
+        self._denylist = denylist
         self._counts: Counter[str] = Counter()
 
     @property
@@ -80,7 +80,7 @@ class Names:
         key = kind, original
         while key not in self.pseudonyms:
             pseudonym = self._make_pseudonym(kind, original)
-            if pseudonym not in self._reserved:
+            if pseudonym not in self._denylist:
                 self.pseudonyms[key] = pseudonym
         return self.pseudonyms[key]
 
@@ -96,7 +96,7 @@ class Names:
 
     def hides(self, text: str) -> bool:
         """Tell whether a text has a name that exists as a word of its own."""
-        return not self._reserved.isdisjoint(re.split(r"[^\w.-]+", text))
+        return not self._denylist.isdisjoint(re.split(r"[^\w.-]+", text))
 
 
 Rule = Callable[[Names, str], str | None]
@@ -278,7 +278,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
 }
 
 
-def shared(value: V, names: Names) -> V:
+def sanitize(value: V, names: Names) -> V:
     rules = TEXTS.get(type(value), {})
     fields = {}
     for field in msgspec.structs.fields(type(value)):
@@ -298,7 +298,7 @@ def _new(old: Any, rule: Rule | Keyed | None, names: Names) -> Any:  # noqa: ANN
     if rule is _drop:
         return None
     if isinstance(old, msgspec.Struct):
-        return shared(old, names)
+        return sanitize(old, names)
     if isinstance(old, list | tuple):
         new = [_new(item, rule, names) for item in old]
         return tuple(item for item in new if item is not None)
@@ -315,7 +315,7 @@ def shared_definitions(originals: Mapping[str, Definition], names: Names) -> dic
     """Return definitions by their ids, which are those of what is left of their words."""
     definitions = {}
     for id_, old in sorted(originals.items(), key=lambda item: bool(item[1].rate_of)):
-        new = shared(old, names)
+        new = sanitize(old, names)
         names.definitions[id_] = new.id
         definitions[new.id] = new
     return definitions
@@ -440,7 +440,7 @@ class Prepared(NamedTuple):
     """A shared run, and what its owner must know about it."""
 
     run: SharedRun
-    replaced: tuple[Replacement, ...]
+    replacements: tuple[Replacement, ...]
     left_out: tuple[str, ...]
 
 
@@ -484,19 +484,19 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
     shared_run = SharedRun(
         format=FORMAT, version=VERSION, simulated=run.record.simulated, parts=parts
     )
-    replaced = (
+    replacements = (
         Replacement(kind, original, pseudonym)
         for (kind, original), pseudonym in names.pseudonyms.items()
         if kind != "network"
     )
-    return Prepared(summed(shared_run), tuple(replaced), tuple(names.left_out))
+    return Prepared(seal(shared_run), tuple(replacements), tuple(names.left_out))
 
 
 def _texts(run: Run, names: Names) -> dict[str, str]:
     """Return the files of the shared run: each is written from values, never copied."""
     record = run.record
     definitions = shared_definitions(record.definitions, names)
-    pseudonymous = shared(record, names)
+    pseudonymous = sanitize(record, names)
     for field in ("Record.id", "Record.params", "Record.definitions"):  # they are made anew
         names.left_out.pop(field, None)
     params = msgspec.json.decode(record.params)
@@ -515,24 +515,24 @@ def _texts(run: Run, names: Names) -> dict[str, str]:
     )
     texts = {
         RECORD: _json(record),
-        MEASUREMENTS: "".join(f"{_json(shared(m, names))}\n" for m in run.measurements),
+        MEASUREMENTS: "".join(f"{_json(sanitize(m, names))}\n" for m in run.measurements),
     }
     if run.results:
-        results = (shared(replace(r, measurements=()), names) for r in run.results)
+        results = (sanitize(replace(r, measurements=()), names) for r in run.results)
         texts[store.RESULTS] = "".join(f"{_json(result)}\n" for result in results)
     if run.fleet:
-        fleet = shared(run.fleet, names)
+        fleet = sanitize(run.fleet, names)
         bad = ", ".join(part.name or part.part for part in fleet.blamed) or "nothing is blamed"
         answer = f"{fleet.verdict}: {bad}, by {fleet.tests} tests in {fleet.rounds} rounds"
         texts[store.VERDICT] = _json(replace(fleet, answer=answer))
     raw = run.folder / RAW
     for process in rank_processes(raw):
-        texts[f"{RAW}/{PROCESS_FILE.format(rank=process.rank)}"] = _json(shared(process, names))
+        texts[f"{RAW}/{PROCESS_FILE.format(rank=process.rank)}"] = _json(sanitize(process, names))
     for host, topology in topologies(raw).items():
         stem = f"{TOPOLOGY}{names.pseudonym('host', host)}"
-        texts[f"{RAW}/{stem}.json"] = _json(shared(topology, names))
+        texts[f"{RAW}/{stem}.json"] = _json(sanitize(topology, names))
     if log := nccl_log(raw):
-        texts[f"{RAW}/{SHARED_LOG}"] = _json(shared(log, names))
+        texts[f"{RAW}/{SHARED_LOG}"] = _json(sanitize(log, names))
     return texts
 
 
@@ -561,11 +561,11 @@ def _logs(folder: Path) -> Iterator[tuple[str, str]]:
         is_json = path.suffix in JSON
         yield (
             name,
-            "".join(map(_redacted_json, text.splitlines(True))) if is_json else _redacted(text),
+            "".join(map(_redacted_json, text.splitlines(True))) if is_json else _redact(text),
         )
 
 
-def _redacted(text: str) -> str:
+def _redact(text: str) -> str:
     return b"".join(redact([text.encode()])).decode()
 
 
@@ -578,14 +578,14 @@ def _redacted_json(text: str) -> str:
             continue
         triples = zip(portions, values, map(_without_secrets, values), strict=True)
         return "".join(old if new == value else f"{_json(new)}\n" for old, value, new in triples)
-    return _redacted(text)
+    return _redact(text)
 
 
 def _without_secrets(value: object, key: str = "") -> object:
     if isinstance(value, dict):
-        return {_redacted(k): _without_secrets(v, k) for k, v in value.items()}
+        return {_redact(k): _without_secrets(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [_without_secrets(item, key) for item in value]
     if isinstance(value, str):
-        return GONE if value and NAME.search(key) else _redacted(value)
+        return GONE if value and NAME.search(key) else _redact(value)
     return value

@@ -42,7 +42,7 @@ class _Version(msgspec.Struct, frozen=True):
     version: int
 
 
-def summed(run: SharedRun) -> SharedRun:
+def seal(run: SharedRun) -> SharedRun:
     bare = msgspec.structs.replace(run, sha256="")
     return msgspec.structs.replace(run, sha256=digest(msgspec.json.encode(bare)))
 
@@ -78,7 +78,7 @@ def decode(content: bytes, name: str) -> SharedRun:
         raise SpecError(
             f"{name} is no shared run, or was cut off or changed: {error!s:.300}.", remedy=AGAIN
         ) from error
-    if summed(run) != run or encode(run) != content:
+    if seal(run) != run or encode(run) != content:
         raise SpecError(f"{name} was changed since it was written.", remedy=AGAIN)
     names = [part.name for part in run.parts]
     wrong = next(

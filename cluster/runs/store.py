@@ -315,8 +315,8 @@ def verdict(folder: Path) -> FleetVerdict | None:
     return decoders.decode_file(folder / VERDICT, FleetVerdict)
 
 
-def write_placement(folder: Path, judged: Placement) -> None:
-    _write(folder / PLACEMENT, judged)
+def write_placement(folder: Path, placement: Placement) -> None:
+    _write(folder / PLACEMENT, placement)
 
 
 def placement(folder: Path) -> Placement | None:

@@ -152,8 +152,8 @@ def in_order(folders: Sequence[Path], events: Sequence[WatchEvent]) -> list[Path
     Folders come sorted by name; those that are not in the log keep their places.
     """
     place = {folder.name: index for index, folder in enumerate(folders)}
-    measured = [event for event in events if event.outcome == "measured"]
-    places = [place[run] for event in measured for run in event.runs if run in place]
+    results = [event for event in events if event.outcome == "measured"]
+    places = [place[run] for event in results for run in event.runs if run in place]
     pairs = zip(places, accumulate(places, max), strict=True)
     after = {name: (latest, number) for number, (name, latest) in enumerate(pairs)}
     ages = sorted(range(len(folders)), key=lambda index: after.get(index, (index, -1)))

@@ -160,7 +160,7 @@ def test_a_damaged_shared_file_is_no_traceback(whole: Path) -> None:
         text = kind(shared_run.parts[index].text.encode(), chance).decode("utf-8", "replace")
         parts = [*shared_run.parts]
         parts[index] = replace(parts[index], text=text)
-        forged = shared_file.summed(replace(shared_run, parts=tuple(parts)))
+        forged = shared_file.seal(replace(shared_run, parts=tuple(parts)))
         Path("bad.json").write_bytes(shared_file.encode(forged))
         commands = ("judge bad.json", "import bad.json --name copy", "show bad.json")
         messages = {words: said_by(words) for words in commands}

@@ -96,7 +96,7 @@ def test_a_name_with_control_characters_or_twice_is_refused(
     name: str, copy: SharedRun, snapshot: Snapshot
 ) -> None:
     """Also if somebody computed the checksum again."""
-    forged = shared_file.summed(replace(copy, parts=(*copy.parts, SharedPart(name=name, text="x"))))
+    forged = shared_file.seal(replace(copy, parts=(*copy.parts, SharedPart(name=name, text="x"))))
     with snapshot.raises(SpecError):
         shared_file.decode(shared_file.encode(forged), "a")
 
@@ -125,7 +125,7 @@ def test_a_part_that_cannot_be_a_file_of_the_run_is_refused(
 ) -> None:
     forged = replace(copy, parts=(*copy.parts, SharedPart(name=name, text="x")))
     path = tmp_path / "evil.json"
-    path.write_bytes(shared_file.encode(shared_file.summed(forged)))
+    path.write_bytes(shared_file.encode(shared_file.seal(forged)))
 
     with pytest.raises(SpecError, match=re.escape(repr(name))):
         shared_file.unpack(path)

@@ -26,7 +26,7 @@ from cluster.core.version import version_of_library
 from cluster.measure.starters import Starter
 from cluster.providers import DoctorCheck, Examines, NeedsCredentials, Provider, optional_check
 from cluster.remote.shells import Shell
-from cluster.reports.formats.terminal import wrapped
+from cluster.reports.formats.terminal import wrap_line
 
 NO_MPI = "no mpirun beside this Python or on PATH"
 LOOPS = "loops in C of bench p2p and collectives, and --profile"
@@ -177,7 +177,7 @@ def command(
             lines = [f"{word}  {check.what}: {check.found}{purpose}"]
             if check.remedy and (check.missing or not check.ok):
                 lines.append(f"      {check.remedy}")
-            for part in (part for line in lines for part in wrapped(line, screen_width())):
+            for part in (part for line in lines for part in wrap_line(line, screen_width())):
                 text = Text(part)
                 text.stylize(style, 0, len(word) if part.startswith(word) else 0)
                 console(quiet=False).print(text, soft_wrap=True)

@@ -98,8 +98,8 @@ def command(
         Column("age", lambda row: format_seconds(row.age)),
         Column("status", lambda row: row.status),
         Column("newest run", lambda r: str(relative_path(Path(r.run))) if r.run else "-", spare=1),
-        Column("cost", _cost, shown=costly),
-        Column("ends in", _remaining, shown=costly),
+        Column("cost", _cost, show=costly),
+        Column("ends in", _remaining, show=costly),
     )
     empty = "\n".join(("There are no clusters.", *map("Searched: {}.".format, scopes)))
     show_rows(rows, columns, empty=empty, as_json=json)

@@ -206,7 +206,7 @@ def show(
 
 def _print(root: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -> None:
     columns: Columns[WatchedSeries] = (
-        Column("cluster", lambda s: s.cluster, shown=len(names) > 1),
+        Column("cluster", lambda s: s.cluster, show=len(names) > 1),
         Column("metric", lambda s: s.metric),
         Column("point", lambda s: format_point(s.params)),
         Column("runs", lambda s: str(s.runs)),

@@ -18,17 +18,17 @@ class Markdown(Report):
 def table_markdown(table: Table) -> str:
     """Show any table, with its title above and its notes below."""
     lines = ["", *_table(table.columns, table.rows)] if table.rows else []
-    return "\n".join([f"**{_escaped(table.title)}**", *lines, *_paragraphs(table.notes)]) + "\n"
+    return "\n".join([f"**{_escape(table.title)}**", *lines, *_paragraphs(table.notes)]) + "\n"
 
 
 def _table(head: Sequence[str], rows_: Sequence[Sequence[str]]) -> list[str]:
     lines = [head, ["---"] * len(head), *rows_]
-    return [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in lines]
+    return [f"| {' | '.join(_escape(cell) for cell in cells)} |" for cells in lines]
 
 
 def _paragraphs(notes: Sequence[str]) -> list[str]:
     return [line for note in notes for line in ("", f"Note: {note}")]
 
 
-def _escaped(cell: str) -> str:
+def _escape(cell: str) -> str:
     return " ".join(cell.replace("|", "&#124;").split())

@@ -58,9 +58,9 @@ def summaries_text(
             text += f"{unsure} of {len(summaries)} series are not converged.\n"
         if table is not full:
             hint = "The other columns: cluster show RUN --wide, or a wider window."
-            text += "".join(f"{part}\n" for part in wrapped(hint, width))
+            text += "".join(f"{part}\n" for part in wrap_line(hint, width))
     lines = [*sparklines(summaries), *(f"Note: {note}" for note in notes)]
-    return text + "".join(f"{part}\n" for line in lines for part in wrapped(line, width))
+    return text + "".join(f"{part}\n" for line in lines for part in wrap_line(line, width))
 
 
 def table_text(table: Table, width: int | None = None) -> str:
@@ -70,9 +70,9 @@ def table_text(table: Table, width: int | None = None) -> str:
         fitting = _without_spare(table, width, lambda table: _total(_least_widths(table)))
     hidden = [name for name in table.columns if name not in fitting.columns]
     notes = [*table.notes, *([f"Not shown at this width: {', '.join(hidden)}."] if hidden else [])]
-    title = wrapped(table.title, width) if table.title else []
+    title = wrap_line(table.title, width) if table.title else []
     grid = _grid_of(fitting, width).splitlines() if table.rows else []
-    footer = [part for note in notes for part in wrapped(f"Note: {note}", width)]
+    footer = [part for note in notes for part in wrap_line(f"Note: {note}", width)]
     return "".join(f"{line}\n" for line in (*title, *grid, *footer))
 
 
@@ -93,8 +93,8 @@ def _without_spare(table: Table, width: int, needs: Callable[[Table], int]) -> T
 def _squeezed_width(table: Table) -> int:
     """Return the width of a table in which only a last column of remarks wraps."""
     last = max(len(texts[-1]) for texts in (table.columns, *table.rows))
-    saved = max(0, last - LEAST_REMARKS) if table.columns[-1] == "remarks" else 0
-    return natural_width(table) - saved
+    savings = max(0, last - LEAST_REMARKS) if table.columns[-1] == "remarks" else 0
+    return natural_width(table) - savings
 
 
 def _grid_of(table: Table, width: int | None) -> str:
@@ -123,7 +123,7 @@ def _least_widths(table: Table) -> list[int]:
     """Return the least width of each column: words wrap, numbers do not."""
     return [
         max(
-            _longest_word(NAME_ENDS.sub(" ", text) if texts[0] in table.folded else text)
+            _longest_word(NAME_ENDS.sub(" ", text) if texts[0] in table.foldable else text)
             if texts[0] in table.left_aligned
             else len(text)
             for text in texts
@@ -146,7 +146,7 @@ def _grid(table: Table, width: int) -> str:
     widths = _least_widths(table)
     free = max(0, width - _total(widths))
     columns = sorted(
-        enumerate(_texts_by_column(table)), key=lambda column: column[1][0] not in table.folded
+        enumerate(_texts_by_column(table)), key=lambda column: column[1][0] not in table.foldable
     )
     for index, texts in columns:  # what is free goes to names, then to the first columns
         more = min(free, max(map(len, texts)) - widths[index])
@@ -158,11 +158,11 @@ def _grid(table: Table, width: int) -> str:
         grid.add_column(name, justify=justify, no_wrap=not wraps, width=size)
     for texts in table.rows:
         cells = zip(table.columns, map(_whole_values, texts), widths, strict=True)
-        grid.add_row(*(_folded(t, size) if name in table.folded else t for name, t, size in cells))
+        grid.add_row(*(_fold(t, size) if name in table.foldable else t for name, t, size in cells))
     return plain_text(grid, width).replace(JOINT, " ")
 
 
-def _folded(text: str, width: int) -> str:
+def _fold(text: str, width: int) -> str:
     """Break words longer than a line behind `.`, `_` or `/`."""
     parts = (
         textwrap.wrap(NAME_ENDS.sub(" ", word), width) if len(word) > width else [word]
@@ -178,10 +178,10 @@ def _records(table: Table, width: int) -> Iterator[str]:
             yield ""
         for name, text in zip(table.columns, texts, strict=True):
             if text:
-                yield from wrapped(f"{name}: {text}", width)
+                yield from wrap_line(f"{name}: {text}", width)
 
 
-def wrapped(line: str, width: int | None) -> list[str]:
+def wrap_line(line: str, width: int | None) -> list[str]:
     """Wrap a line of prose between words."""
     if width is None or len(line) <= width:
         return [line]
@@ -221,13 +221,13 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)
 
 
-def plain_text(grid: Grid, width: int = WIDE, *, coloured: bool = False) -> str:
+def plain_text(grid: Grid, width: int = WIDE, *, is_coloured: bool = False) -> str:
     out = io.StringIO()
     console = Console(
         file=out,
         width=width,
-        force_terminal=coloured,
-        color_system="standard" if coloured else None,
+        force_terminal=is_coloured,
+        color_system="standard" if is_coloured else None,
         highlight=False,
         markup=False,
         emoji=False,

@@ -38,37 +38,37 @@ VERDICTS = {  # colour and marker
 MOST_TICKS = 9  # of ranks
 
 
-def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
+def comparison(result: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
     """Draw the speed-up of each point, with its interval (SpecError: none can be compared)."""
-    cells = [cell for cell in compared.cells if cell.ratio][:MOST_ROWS]
+    cells = [cell for cell in result.cells if cell.ratio][:MOST_ROWS]
     if not cells:
         raise SpecError(
-            f"{compared.other} and {compared.base} have no data point that can be compared.",
+            f"{result.other} and {result.base} have no data point that can be compared.",
             remedy="Compare runs of the same metrics and sizes.",
         )
     figure, axes = new_figure(height=1.0 + PER_ROW * max(3, len(cells)))
-    limit = compared.threshold
+    limit = result.threshold
     axes.axvspan(
         1 / (1 + limit), 1 + limit, color="#3b82c4", alpha=0.12, label=f"within {limit:.1%}"
     )
     axes.axvline(1, color="black", lw=0.8)
     tips = {}
     for verdict, (colour, shape) in VERDICTS.items():
-        judged = [(row, cell) for row, cell in enumerate(cells) if cell.verdict == verdict]
-        if not judged:
+        rows = [(row, cell) for row, cell in enumerate(cells) if cell.verdict == verdict]
+        if not rows:
             continue
-        for row, cell in judged:
+        for row, cell in rows:
             _, low, high = _speed_ups(cell)
             axes.plot([low, high], [row, row], "-", color=colour, lw=2)
         (line,) = axes.plot(
-            [_speed_ups(cell)[0] for _, cell in judged],
-            [row for row, _ in judged],
+            [_speed_ups(cell)[0] for _, cell in rows],
+            [row for row, _ in rows],
             *(shape,),
             color=colour,
             ms=5,
             label=verdict,
         )
-        tips[name_line(line, f"{prefix}-{verdict}")] = tuple(_words(cell) for _, cell in judged)
+        tips[name_line(line, f"{prefix}-{verdict}")] = tuple(_words(cell) for _, cell in rows)
     ends = [end for cell in cells for end in _speed_ups(cell) if 0 < end < math.inf]
     scale_ratios(axes, min(ends), max(ends))
     _draw_limits(axes, cells)
@@ -77,13 +77,13 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     )
     axes.set_ylim(len(cells) - 0.5, -0.5)
     axes.set_xlabel("speed-up: faster to the right; bars: 95% CI")
-    title = f"{compared.other} against {compared.base}"
+    title = f"{result.other} against {result.base}"
     counts = sorted({count for cell in cells for count in cell.launches})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     caption = (
-        f"Each point says how many times as fast {compared.other} is as {compared.base}: right of "
+        f"Each point says how many times as fast {result.other} is as {result.base}: right of "
         f"1, it is faster. Its bar is the 95% confidence interval, from {n} launch(es) of each; in "
-        f"the band, the two differ by less than {compared.threshold:.1%}."
+        f"the band, the two differ by less than {result.threshold:.1%}."
     )
     return finish(figure, title, kind, tips, caption)
 
@@ -122,27 +122,27 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
     tips = {}
-    names = differing_names([f"{scaled.name} (base: {scaled.base})" for scaled in scalings])
-    for number, scaled in enumerate(scalings):
-        ranks = [row.ranks for row in scaled.rows]
-        values = [100 * row.efficiency for row in scaled.rows]
+    names = differing_names([f"{curve.name} (base: {curve.base})" for curve in scalings])
+    for number, curve in enumerate(scalings):
+        ranks = [row.ranks for row in curve.rows]
+        values = [100 * row.efficiency for row in curve.rows]
         label = names[number] if number < LABELLED else "_"
         (line,) = axes.plot(ranks, values, f"{marker(number)}-", ms=4, lw=1.2, label=label)
-        spans = [row.interval or (row.efficiency, row.efficiency) for row in scaled.rows]
+        spans = [row.interval or (row.efficiency, row.efficiency) for row in curve.rows]
         for rank, (low, high) in zip(ranks, spans, strict=True):
             axes.plot([rank, rank], [100 * low, 100 * high], "-", color=line.get_color(), lw=1.2)
-        rows = [(r.ranks, 100 * r.least, 100 * r.most) for r in scaled.rows if r.least and r.most]
+        rows = [(r.ranks, 100 * r.least, 100 * r.most) for r in curve.rows if r.least and r.most]
         if rows:
             places, least, most = zip(*rows, strict=True)
             axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
         tips[name_line(line, f"{prefix}-{number}")] = tuple(
-            f"{scaled.name}, {row.ranks} ranks: {format_value(row.rate, scaled.unit)}, "
-            f"{row.efficiency:.1%} of {scaled.base} rank(s)"
-            for row in scaled.rows
+            f"{curve.name}, {row.ranks} ranks: {format_value(row.rate, curve.unit)}, "
+            f"{row.efficiency:.1%} of {curve.base} rank(s)"
+            for row in curve.rows
         )
     axes.axhline(100, color="black", lw=0.8, ls=":")
     axes.set_xscale("log", base=2)
-    counts = sorted({row.ranks for scaled in scalings for row in scaled.rows})
+    counts = sorted({row.ranks for curve in scalings for row in curve.rows})
     step = math.ceil(len(counts) / MOST_TICKS)
     axes.xaxis.set_major_locator(ticker.FixedLocator(counts[::step]))
     axes.xaxis.set_minor_locator(ticker.NullLocator())

@@ -85,9 +85,9 @@ def distribution(
     return finish(figure, with_common(title, list(curves)), kind, {})
 
 
-def _last(ordered: Sequence[float]) -> float:
+def _last(values: Sequence[float]) -> float:
     """Return the value at which a curve ends: the 99.9th percentile, by nearest rank."""
-    return ordered[math.ceil(TAIL * len(ordered)) - 1]
+    return values[math.ceil(TAIL * len(values)) - 1]
 
 
 def _name_ends(axes: Axes, names: Sequence[str], ends: Sequence[tuple[float, object]]) -> None:

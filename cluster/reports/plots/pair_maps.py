@@ -88,7 +88,7 @@ def _has_lines(verdict: FleetVerdict) -> bool:
 
 def _caption(verdict: FleetVerdict, together: int) -> str:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
-    blamed = any(finding.place.kind == "host" for finding in verdict.blamed)
+    has_culprits = any(finding.place.kind == "host" for finding in verdict.blamed)
     reference = format_value(verdict.reference or 0.0, unit)
     pairs = "a pair" if together == 1 else f"all pairs of {together} and {together} hosts"
     sentences = (
@@ -96,7 +96,7 @@ def _caption(verdict: FleetVerdict, together: int) -> str:
         + reference,
         "Pairs without a colour were not tested",
         "Lines separate groups" if _has_lines(verdict) else "",
-        "Red marks: blamed as senders or as receivers" if blamed else "No host is blamed",
+        "Red marks: blamed as senders or as receivers" if has_culprits else "No host is blamed",
     )
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
 

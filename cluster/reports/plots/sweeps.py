@@ -67,8 +67,8 @@ def sweep(
     for number, curve in enumerate(lines):
         launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
         shares = [s.share for s in curve.summaries if s.share is not None and len(lines) == 1]
-        reached = f", up to {max(shares):.1%} of the limit" if shares else ""
-        label = f"{names[number]}{launches}{reached}" if number < picture.LABELLED else "_"
+        suffix = f", up to {max(shares):.1%} of the limit" if shares else ""
+        label = f"{names[number]}{launches}{suffix}" if number < picture.LABELLED else "_"
         line = _with_bars(axes, curve, picture.marker(number), label)
         tips[picture.name_line(line, f"{prefix}-{number}")] = tuple(
             _tip(curve, s) for s in curve.points
@@ -95,14 +95,14 @@ def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
     first = curves[0].summaries[0]
     values = _count_words([c for c in curves if c.launches == 1], "value", "values")
     launches = _count_words([c for c in curves if c.launches > 1], "launch", "launches")
-    counted = " or ".join(filter(None, [values, launches]))
+    samples = " or ".join(filter(None, [values, launches]))
     bound = (
         "no point can be beyond the dotted line, its limit" if is_bounded else "no limit is known"
     )
     has_fit = any(curve.fit and not all(p.misfit for p in curve.fit.pieces) for curve in curves)
     fit = "; dashed: alpha + size / beta" if has_fit else ""
     return (
-        f"Each point is {counted} of {first.metric} "
+        f"Each point is {samples} of {first.metric} "
         f"({first.better} is better), its bar the {_bar_words(curves)}; {bound}{fit}."
     )
 

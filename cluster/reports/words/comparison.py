@@ -80,12 +80,12 @@ def note_words(note: ComparisonNote) -> str:
 
 
 def _proof_words(note: ComparisonNote, proof: ToggleProof) -> str:
-    carried = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
+    routes = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
     launches = f"{note.count} of {note.total} launch(es) of {note.side}"
     outcome = "took effect, by NCCL's log"
     if proof.fault:
         outcome = f"unproven: {proof_fault_words(proof.fault)}"
-    return f"{proof.setting} in {launches}: {outcome}" + (f": {carried}." if carried else ".")
+    return f"{proof.setting} in {launches}: {outcome}" + (f": {routes}." if routes else ".")
 
 
 def proof_fault_words(fault: ProofFault) -> str:

@@ -100,15 +100,15 @@ def pair_name(part: Part) -> str:
 
 def evidence(reason: Reason, fleet: Fleet) -> str:
     words = KINDS[fleet.devices]
-    reached = "; ".join(
-        f"{_class(group, fleet)} {_reached(group, fleet)}".strip() for group in reason.classes
+    figures = "; ".join(
+        f"{_class(group, fleet)} {_share_words(group, fleet)}".strip() for group in reason.classes
     )
     match reason.code:
         case "slow_device":
             cause = words.causes[reason.target]
-            return f"{reached}; so in {reason.low} of its {reason.of} pairs: {cause}"
+            return f"{figures}; so in {reason.low} of its {reason.of} pairs: {cause}"
         case "slow_device_pair":
-            return f"{reached}; {words.link}"
+            return f"{figures}; {words.link}"
         case "slow_device_alone":
             return (
                 f"{_alone(reason, fleet)}: {words.causes[0]}, or what is at its other end, if that "
@@ -155,12 +155,12 @@ def nothing_compared(kinds: Sequence[str], devices: str) -> str:
 
 def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
     reason, words = verdict.reason, KINDS[fleet.devices]
-    stated = ", ".join(
+    figures = ", ".join(
         f"{_class(group, fleet) or words.tests} {_rate(group, fleet)}" for group in reason.classes
     )
     is_usual = any(group.share for group in reason.classes)
     extent = f"{verdict.tests + verdict.failed} {words.tests} of {len(fleet.names)} {words.several}"
-    usually = f"{stated or 'nothing'} is {'usual' if is_usual else 'the best'}, in {extent}"
+    usually = f"{figures or 'nothing'} is {'usual' if is_usual else 'the best'}, in {extent}"
     match reason.code:
         case "faults":
             finding_text = faults
@@ -180,7 +180,7 @@ def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
 def _alone(reason: Reason, fleet: Fleet) -> str:
     (group,) = reason.classes
     usual = f" ({class_usual})" if (class_usual := _class(group, fleet)) else ""
-    return f"{_reached(group, fleet)}{usual}, in {reason.low} test(s)"
+    return f"{_share_words(group, fleet)}{usual}, in {reason.low} test(s)"
 
 
 def _class(group: ClassShare, fleet: Fleet) -> str:
@@ -194,7 +194,7 @@ def _rate(group: ClassShare, fleet: Fleet) -> str:
     return format_value(1 / group.rate, "s")
 
 
-def _reached(group: ClassShare, fleet: Fleet) -> str:
+def _share_words(group: ClassShare, fleet: Fleet) -> str:
     rate = _rate(group, fleet)
     if fleet.metric == "bandwidth":
         return f"reaches at most {rate}, {group.share:.0%} of what others of its class do"

@@ -410,13 +410,13 @@ def _nccl_evidence(finding: Finding) -> str:
         case "no_gpudirect" | "efa_without_gpudirect" if f.edge:
             links = f"{f.count} of {f.other_count} links between hosts copy through the host"
             edge = f"{f.edge.source} -> {f.edge.target} via {f.edge.via}"
-            return _joined(f"{links}: {edge}", f.text)
+            return _join(f"{links}: {edge}", f.text)
         case "gdr_reads_off" if f.edge:
             return f"receives between hosts have GDRDMA, and sends do not: {f.edge.via}"
         case "nccl_on_sockets":
             other_names = f"the log also names {', '.join(f.names)}" if f.names else ""
             fast = f"{f.name} has a faster network" if f.name else ""
-            return _joined(f.edge.via if f.edge else "Using network Socket", other_names, fast)
+            return _join(f.edge.via if f.edge else "Using network Socket", other_names, fast)
         case "few_sockets":
             limit = "its limit"
             if other:
@@ -439,7 +439,7 @@ def _copy_evidence(finding: Finding) -> str:
         case "no_peers" | "peers_blocked":
             gain = f"P2P on is {share:.2f} x P2P off over {f.count} pair(s)"
             line = "" if f.name else f.text
-            return _joined(f.name, gain if f.share is not None else "", line)
+            return _join(f.name, gain if f.share is not None else "", line)
         case "slow_peers" if series and other:
             pair = f"GPUs {series.params.get('row')} and {series.params.get('column')}"
             rates = f"{_value(series)} with it, {_value(other)} without"
@@ -458,9 +458,9 @@ def _host_evidence(finding: Finding) -> str:
     match f.kind:
         case "oversubscribed":
             ranks = f"{f.count} ranks on {f.other_count} core(s) of {f.name}"
-            return _joined(f.text or ranks, f"latency is {_value(series)}" if series else "")
+            return _join(f.text or ranks, f"latency is {_value(series)}" if series else "")
         case "cma_blocked":
-            return _joined(f.text, f"kernel.yama.ptrace_scope is {f.name}" if f.name else "")
+            return _join(f.text, f"kernel.yama.ptrace_scope is {f.name}" if f.name else "")
         case "hyper_threads" if series and series.shape:
             tail = f"the slowest hundredth of {series.metric} is {series.shape.tail:.1f} x slower"
             return f"{f.count} threads per core, and {tail} than its median"
@@ -475,7 +475,7 @@ def _host_evidence(finding: Finding) -> str:
         case "burst_credits":
             drift = series.shape.drift if series and series.shape else None
             fell = f"{series.metric} drifts {drift:+.0%}" if series and drift is not None else ""
-            return _joined(fell, f.text, f"{f.name} has burst credits" if f.name else "", sep=", ")
+            return _join(fell, f.text, f"{f.name} has burst credits" if f.name else "", sep=", ")
         case "waiting":
             calls = f"{f.count} allreduces of 64 B or less took {f.figure:.3g} s"
             mean = f"{format_value(f.figure / f.count, 's')} each, {share:.0%} of its time in MPI"
@@ -492,20 +492,20 @@ def _flow_evidence(finding: Finding) -> str:
             alone = f"{_rate(series)} with one connection"
             return f"{alone}, {_rate(other)} with {other.params['streams']}"
         case "one_flow" if series:
-            capped = f"{_rate(series)} is what one connection of {format_rate(f.rate)} brings"
-            return f"{capped}, and the network has {format_rate(f.network)}"
+            flow = f"{_rate(series)} is what one connection of {format_rate(f.rate)} brings"
+            return f"{flow}, and the network has {format_rate(f.network)}"
         case "one_core" if series:
             network = f"{share:.0%} of the network's {format_rate(f.network)}"
             return f"{_rate(series)} with one connection is {network}"
         case "links_without_effect":
             ranks = f"ranks {' and '.join(f.names)} have {f.count} TCP connection(s)"
             rate = "" if f.confidence == "certain" else "the rate is that of one connection"
-            detail = _joined(ranks if f.names else "", rate, sep=" and ")
+            detail = _join(ranks if f.names else "", rate, sep=" and ")
             return f"btl_tcp_links is {f.name}, and {detail}"
         case "directions_wait" if series:
             size = format_size(int(series.params["size"]))
-            reached = f"{series.metric} of {size} reaches {series.share or 0.0:.0%} of its limit"
-            return f"{reached}, and one direction alone {share:.0%}"
+            figure = f"{series.metric} of {size} reaches {series.share or 0.0:.0%} of its limit"
+            return f"{figure}, and one direction alone {share:.0%}"
         case "wrong_interface" if series:
             slow = f"{_rate(series)} is what the {format_rate(f.rate)} interface brings"
             return f"{slow}, and the hosts have one of {format_rate(f.network)}"
@@ -540,16 +540,16 @@ def _network_evidence(finding: Finding) -> str:
             return f"{f.figure:.0f} segments were sent again, at {_rate(series)}"
         case "old_iperf" if series:
             busy = f", {f.figure:.0f} % busy" if f.figure else ""
-            served = f"version {f.name} serves {series.params['streams']} streams"
-            return f"{served} with one thread{busy}: {_rate(series)}"
+            load = f"version {f.name} serves {series.params['streams']} streams"
+            return f"{load} with one thread{busy}: {_rate(series)}"
         case "overlay":
             names = [f"{i.name} (MTU {i.mtu})" for i in f.interfaces]
             mss = f"segments of {f.count} B tell of an MTU of {f.other_count}" if f.count else ""
-            return _joined(*names, mss, f.text, sep=", ")
+            return _join(*names, mss, f.text, sep=", ")
     return ""
 
 
-def _joined(*parts: str, sep: str = "; ") -> str:
+def _join(*parts: str, sep: str = "; ") -> str:
     return sep.join(filter(None, parts))
 
 
@@ -562,8 +562,8 @@ def _rate(series: Summary) -> str:
 
 
 def load_words(load: OtherLoad) -> str:
-    stolen = f", and other virtual machines {load.stolen:.1f}" if load.stolen >= STOLEN else ""
-    return f"other processes used {load.used:.1f} of {load.processors} processors{stolen}"
+    steal = f", and other virtual machines {load.stolen:.1f}" if load.stolen >= STOLEN else ""
+    return f"other processes used {load.used:.1f} of {load.processors} processors{steal}"
 
 
 def _above_limit(sign: AboveLimit) -> FindingAnswer:

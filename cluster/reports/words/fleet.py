@@ -66,17 +66,17 @@ def step_words(step: SurveyStep) -> str:
 
 def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """Complete a verdict with its parts, evidence and answer in words; `answer_line` begins it."""
-    worded = replace(
+    result = replace(
         verdict,
-        blamed=tuple(_worded(finding, verdict, fleet) for finding in verdict.blamed),
-        observations=tuple(_worded(finding, verdict, fleet) for finding in verdict.observations),
+        blamed=tuple(_complete(finding, verdict, fleet) for finding in verdict.blamed),
+        observations=tuple(_complete(finding, verdict, fleet) for finding in verdict.observations),
         undecided=tuple(suspect_words(finding, verdict, fleet) for finding in verdict.suspects),
         missing=tuple(_missing(fleet, tests)) if fleet.foreign else (),
     )
-    return replace(worded, answer=_answer(worded, fleet))
+    return replace(result, answer=_answer(result, fleet))
 
 
-def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> FleetFinding:
+def _complete(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> FleetFinding:
     again = finding.step.line if finding.step else ""
     if fleet.foreign and finding.partners:  # there is no cluster on which a command could test them
         again = f"test {finding.name} again with three other hosts, one pair at a time"
@@ -247,10 +247,10 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
 def host_words(reason: Reason, direction: Way, capacity: str) -> str:
     if reason.failed == reason.low:
         return f"none of {reason.low} tests gave a value: {reason.message}"
-    failed = f"; {reason.failed} gave nothing: {reason.message}" if reason.failed else ""
+    failures = f"; {reason.failed} gave nothing: {reason.message}" if reason.failed else ""
     return (
         f"{VERBS.get(direction, 'carries')} at most {capacity}, {reason.share:.0%} of what most "
-        f"hosts reach, in {reason.low} of {reason.of} tests{failed}{_variation(reason)}"
+        f"hosts reach, in {reason.low} of {reason.of} tests{failures}{_variation(reason)}"
     )
 
 
@@ -309,10 +309,10 @@ def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
 
 def suspect_words(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
     because = [f"; {change_words(change)}" for change in suspect.counters[:NAMED_CHANGES]]
-    return f"{_suspected(suspect, verdict, fleet)}{''.join(because)}"
+    return f"{_suspicion(suspect, verdict, fleet)}{''.join(because)}"
 
 
-def _suspected(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
+def _suspicion(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
     if fleet.devices:
         return devices.suspect(suspect, fleet)
     reason, name = suspect.reason, _end(suspect.place, suspect.direction, fleet)
@@ -418,13 +418,13 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
 
 
 def _healthy(verdict: FleetVerdict, fleet: Fleet, usual: str) -> str:
-    shared = next(
+    bottleneck = next(
         (observation for observation in verdict.observations if observation.kind == "SHARED"), None
     )
     if fleet.foreign:
-        remark = " The fabric is shared: see below." if shared else ""
+        remark = " The fabric is shared: see below." if bottleneck else ""
         return f"no host differs from the others; {usual}.{remark}"
-    fabric = f" The fabric is as built, and SHARED: {shared.evidence}." if shared else ""
+    fabric = f" The fabric is as built, and SHARED: {bottleneck.evidence}." if bottleneck else ""
     reason, hosts = verdict.reason, f"{len(fleet.names)} hosts"
     if reason.low:
         hosts = f"{reason.of - reason.low} of {hosts} are proven"

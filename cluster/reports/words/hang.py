@@ -91,11 +91,11 @@ def _cause_lines(cause: Cause) -> Iterator[str]:
         yield _waiting(cause.stuck)
 
 
-def _waiting(stuck: Stuck) -> str:
-    operation = f"{stuck.name} #{stuck.number} of group {stuck.group or 'unknown'}"
-    place = f", called at {stuck.place}" if stuck.place else ""
-    end = f"; it has ended for rank {format_ranks(stuck.ended)}" if stuck.ended else ""
-    return f"rank {format_ranks(stuck.waiting)} in {operation}{place}{end}"
+def _waiting(hang: Stuck) -> str:
+    operation = f"{hang.name} #{hang.number} of group {hang.group or 'unknown'}"
+    place = f", called at {hang.place}" if hang.place else ""
+    end = f"; it has ended for rank {format_ranks(hang.ended)}" if hang.ended else ""
+    return f"rank {format_ranks(hang.waiting)} in {operation}{place}{end}"
 
 
 def _doing(straggler: Straggler) -> str:
@@ -105,8 +105,8 @@ def _doing(straggler: Straggler) -> str:
         parts.append(f"in {frame.function} ({frame.file}{line})")
         parts += [frame.text] if frame.text else []
     parts += [f"in {straggler.call}"] if straggler.call else []
-    if (entered := straggler.operation) is not None:
-        parts.append(f"in {entered.name} #{entered.number} of group {entered.group}")
+    if (operation := straggler.operation) is not None:
+        parts.append(f"in {operation.name} #{operation.number} of group {operation.group}")
     parts += [f"file {straggler.file}"] if straggler.file else []
     if straggler.state or straggler.wchan:
         parts.append(f"state {straggler.state or 'not known'} {straggler.wchan}".rstrip())

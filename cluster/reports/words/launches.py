@@ -27,7 +27,7 @@ CAUSES: dict[Cause, str] = {
 
 
 def launch_notes(
-    pooled: Sequence[Summary], launches: int, ranks: int, facts: Sequence[Facts]
+    medians: Sequence[Summary], launches: int, ranks: int, facts: Sequence[Facts]
 ) -> Iterator[str]:
     """Return notes on numbers over several launches, pooled by `pool_launches`."""
     if launches < ENOUGH_FOR_INTERVAL:
@@ -35,14 +35,14 @@ def launch_notes(
             f"A 95% confidence interval over launches needs {ENOUGH_FOR_INTERVAL} of them: "
             f"--launches {ENOUGH_FOR_INTERVAL}"
         )
-    unsteady_summaries = unsteady(pooled)
+    unsteady_summaries = unsteady(medians)
     if not unsteady_summaries or unsteady_summaries[0].shape is None:
         return
     worst, shape = unsteady_summaries[0], unsteady_summaries[0].shape
     low, high = (format_value(end, worst.unit) for end in (shape.minimum, shape.maximum))
     label = " ".join(filter(None, (worst.metric, format_point(worst.params))))
     several = (
-        f" in {len(unsteady_summaries)} of {len(pooled)} data points" if len(pooled) > 1 else ""
+        f" in {len(unsteady_summaries)} of {len(medians)} data points" if len(medians) > 1 else ""
     )
     yield f"Launches differ by more than {UNSTEADY:.0%}{several}: {label} is {low} to {high}."
     cause = CAUSES[likeliest_cause(ranks, facts)].format(ranks=ranks, cores=fewest_cores(facts))

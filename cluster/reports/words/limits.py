@@ -94,8 +94,8 @@ def short_limit(limit: Limit | None) -> str:
 
 def _flow(limit: Limit) -> str:
     if limit.boards:
-        groups, joined = limit.boards
-        return f"{limit.flow}, {groups} x {joined} bridged boards: "
+        groups, size = limit.boards
+        return f"{limit.flow}, {groups} x {size} bridged boards: "
     return f"{limit.flow}, {limit.hosts} hosts: " if limit.hosts else f"{limit.flow}: "
 
 
@@ -197,18 +197,18 @@ def _threshold_words(name: str) -> str:
     )
 
 
-def published_words(published: Published, median: float, unit: str) -> str:
+def published_words(reference: Published, median: float, unit: str) -> str:
     """Compare a series with what others published of the same thing, or with what is nearest."""
-    results = [find(id_) for id_ in published.results]
-    if published.runs < ENOUGH or published.low is None or published.high is None:
-        lead = "published" if published.runs else "nearest published"
+    results = [find(id_) for id_ in reference.results]
+    if reference.runs < ENOUGH or reference.low is None or reference.high is None:
+        lead = "published" if reference.runs else "nearest published"
         return f"{lead}: {'; '.join(map(_result_words, results))}"
     grades = ", ".join(sorted({result.run.grade for result in results}))
-    ends = f"{format_value(published.low, unit)} to {format_value(published.high, unit)}"
-    side = "below all" if median < published.low else "in it"
-    side = "above all" if median > published.high else side
+    ends = f"{format_value(reference.low, unit)} to {format_value(reference.high, unit)}"
+    side = "below all" if median < reference.low else "in it"
+    side = "above all" if median > reference.high else side
     value = format_value(median, unit)
-    return f"usual: {ends} in {published.runs} published runs ({grades}); yours, {value}, is {side}"
+    return f"usual: {ends} in {reference.runs} published runs ({grades}); yours, {value}, is {side}"
 
 
 def _result_words(result: PublishedResult) -> str:
@@ -232,8 +232,8 @@ def _doubt_words(doubt: Doubt, summary: Summary) -> str:
     share = summary.share or 0.0
     match doubt:
         case "above_assumption":
-            assumed = summary.limit and summary.limit.assumption
-            words = assumption_words(assumed) if assumed else ""
+            assumption = summary.limit and summary.limit.assumption
+            words = assumption_words(assumption) if assumption else ""
             return (
                 f"is {share:.1%} of what is possible if {words}, which neither the log nor "
                 "--hardware states."

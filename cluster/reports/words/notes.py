@@ -158,8 +158,8 @@ def other_tests(logs: PairLogs) -> tuple[str, ...]:
     return tuple(f"{count} result(s) of {title}" for title, count in logs.others.items())
 
 
-def assumption_words(assumed: PairAssumption) -> str:
-    return ASSUMED[assumed.code].format(", ".join(assumed.names))
+def assumption_words(assumption: PairAssumption) -> str:
+    return ASSUMED[assumption.code].format(", ".join(assumption.names))
 
 
 def no_value_words(reason: NoValue) -> str:

@@ -101,15 +101,15 @@ def sync_words(report: SyncFigures) -> str:
         ("Left out (.gitignore, caches, Python environments, runs)", report.left_out),
         ("These links lead out of the folder, and were sent as links", report.outward),
     ):
-        lines += [f"{action}: {_listed(names)}."] if names else []
+        lines += [f"{action}: {_list_names(names)}."] if names else []
     if report.changed:
         lines.append(
-            f"Changed while they were sent: {_listed(report.changed)}.\n"
+            f"Changed while they were sent: {_list_names(report.changed)}.\n"
             "Their copies may be of two states. Sync again when nothing writes them."
         )
     return "\n".join(lines)
 
 
-def _listed(names: Collection[str]) -> str:
-    listed = ", ".join(name if name.isprintable() else repr(name) for name in [*names][:MOST_NAMED])
-    return listed + f" and {len(names) - MOST_NAMED:,} more" * (len(names) > MOST_NAMED)
+def _list_names(names: Collection[str]) -> str:
+    text = ", ".join(name if name.isprintable() else repr(name) for name in [*names][:MOST_NAMED])
+    return text + f" and {len(names) - MOST_NAMED:,} more" * (len(names) > MOST_NAMED)

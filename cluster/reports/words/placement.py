@@ -33,22 +33,22 @@ def no_groups(groups: NearGroups) -> str:
             return ""
 
 
-def nearness_words(near_groups: NearGroups, medians: Sequence[float], unplaced: int) -> str:
+def nearness_words(near_groups: NearGroups, medians: Sequence[float], strays: int) -> str:
     """Say which groups were found; given the median latencies in a group and between groups."""
     if not near_groups.groups:
         return f"No structure seen: {no_groups(near_groups)}."
     sizes = sorted(Counter(near_groups.groups).values(), reverse=True)
     inside, outside = (format_value(latency, "s") for latency in medians)
     loose = (
-        f" {unplaced} of the single hosts were not tested with each larger group: they may belong "
+        f" {strays} of the single hosts were not tested with each larger group: they may belong "
         "to one."
-        if unplaced
+        if strays
         else ""
     )
     value = near_groups.chance or 0.0
     chance = f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"
     return (
-        f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
+        f"{len(sizes)} groups, of {_list_sizes(sizes)} hosts: {inside} within, {outside} between "
         f"(gap {near_groups.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
     )
 
@@ -64,7 +64,7 @@ def comparison_words(
     nearest = topology.layers[0]
     if len(nearest.sizes) == 1:
         return f"The provider puts all of them below one {nearest.name}."
-    return f"The provider puts {_listed(nearest.sizes)} of them together by {nearest.name}."
+    return f"The provider puts {_list_sizes(nearest.sizes)} of them together by {nearest.name}."
 
 
 def disagreement_words(
@@ -79,5 +79,5 @@ def disagreement_words(
     )
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _list_sizes(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")

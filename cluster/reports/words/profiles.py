@@ -57,13 +57,13 @@ def _of_ranks(finding: ProfileFinding) -> str:
 
 
 def _imbalance(ends: Imbalance) -> tuple[str, str]:
-    least, most, elapsed = ends.least, ends.most, ends.elapsed
-    gap, (counted, size) = most.time - least.time, ends.ranks
-    more = f"{gap / elapsed:.0%} of the time more" if elapsed else f"{gap:.2f} s more"
-    end = f"of {elapsed:.2f} s elapsed" if elapsed else "of a time that the log does not say"
+    least, most, duration = ends.least, ends.most, ends.elapsed
+    gap, (count, size) = most.time - least.time, ends.ranks
+    more = f"{gap / duration:.0%} of the time more" if duration else f"{gap:.2f} s more"
+    end = f"of {duration:.2f} s elapsed" if duration else "of a time that the log does not say"
     middle = f"median {ends.median:.2f} s"
     if size:
-        middle = f"of {counted} of {size} ranks that are known"
+        middle = f"of {count} of {size} ranks that are known"
     says = (
         f"uneven: rank {most.rank} spends {more} in MPI than rank {least.rank}, for which the "
         "others may be waiting"

@@ -37,16 +37,16 @@ def _stage_words(verdict: TrainingVerdict) -> str:
             rank = f"rank {verdict.slowest} computes {times}"
             return f"slow rank: {rank}, {stalls.slow_rank:.0%} of a step"
         case "compute":
-            return f"compute: no stall, {_reached(verdict, stage)}"
+            return f"compute: no stall, {_bound_share(verdict, stage)}"
         case "fetch":
             share = stalls.fetch
         case "preparation":
             share = stalls.preparation
         case "exchange":
             share = stalls.exchange
-    reached = [_reached(verdict, stage)] if stage == verdict.limit else []
-    return ", ".join((NAMES.get(stage, stage), *reached, f"{share:.0%} of a step is this stall"))
+    parts = [_bound_share(verdict, stage)] if stage == verdict.limit else []
+    return ", ".join((NAMES.get(stage, stage), *parts, f"{share:.0%} of a step is this stall"))
 
 
-def _reached(verdict: TrainingVerdict, stage: Stage) -> str:
+def _bound_share(verdict: TrainingVerdict, stage: Stage) -> str:
     return f"{verdict.rate / verdict.bounds[stage]:.0%} of {BOUNDS[stage]}"

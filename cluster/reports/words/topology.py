@@ -12,21 +12,21 @@ MOST_SHOWN = 4  # carriers in the name of an experiment
 
 def with_words(host: HostTopology) -> HostTopology:
     """Complete a topology with its findings and notes in words."""
-    joined, carried = host.joined, host.transports
+    gpus, transports = host.joined, host.transports
     return replace(
         host,
         joined=replace(
-            joined,
-            misfits=tuple(replace(misfit, words=misfit_words(misfit)) for misfit in joined.misfits),
+            gpus,
+            misfits=tuple(replace(misfit, words=misfit_words(misfit)) for misfit in gpus.misfits),
             findings=tuple(
-                replace(finding, words=finding_words(finding)) for finding in joined.findings
+                replace(finding, words=finding_words(finding)) for finding in gpus.findings
             ),
-            notes=tuple(replace(note, words=note_words(note)) for note in joined.notes),
+            notes=tuple(replace(note, words=note_words(note)) for note in gpus.notes),
         ),
         transports=replace(
-            carried,
+            transports,
             findings=tuple(
-                replace(finding, words=finding_words(finding)) for finding in carried.findings
+                replace(finding, words=finding_words(finding)) for finding in transports.findings
             ),
         ),
     )

@@ -152,51 +152,51 @@ class Answer(Value, frozen=True, kw_only=True):
         return f"{self.answer}.{word}{next_}"
 
 
-def answer(judged: Judgement) -> Answer:
+def answer(judgement: Judgement) -> Answer:
     return Answer(
-        word=judged.word,
-        answer=_answer(judged),
-        next_step=next_words(judged.next_step),
-        verdicts=tuple(_series_answer(v, judged.next_step) for v in judged.verdicts),
+        word=judgement.word,
+        answer=_answer(judgement),
+        next_step=next_words(judgement.next_step),
+        verdicts=tuple(_series_answer(v, judgement.next_step) for v in judgement.verdicts),
         not_judged="; ".join(
             f"{small.metric} "
             + " .. ".join(dict.fromkeys((format_size(small.least), format_size(small.most))))
-            for small in judged.not_judged
+            for small in judgement.not_judged
         ),
-        headline=_headline(judged),
-        next_command=judged.next_step.command if judged.next_step else (),
-        unlimited=is_unlimited(judged),
-        fleet=judged.fleet.verdict if judged.fleet else None,
+        headline=_headline(judgement),
+        next_command=judgement.next_step.command if judgement.next_step else (),
+        unlimited=is_unlimited(judgement),
+        fleet=judgement.fleet.verdict if judgement.fleet else None,
     )
 
 
-def is_unlimited(judged: Judgement) -> bool:
+def is_unlimited(judgement: Judgement) -> bool:
     """Tell whether no limit could apply: to latencies, small messages or a user's program."""
-    reasons = [verdict.reason for verdict in judged.verdicts]
+    reasons = [verdict.reason for verdict in judgement.verdicts]
     is_without = all(isinstance(reason, UNLIMITED) for reason in reasons)
-    is_without = bool(reasons) and (is_without or all_too_small(judged.verdicts))
-    return judged.word == "unknown" and judged.fleet is None and is_without
+    is_without = bool(reasons) and (is_without or all_too_small(judgement.verdicts))
+    return judgement.word == "unknown" and judgement.fleet is None and is_without
 
 
-def _answer(judged: Judgement) -> str:
-    if judged.fleet is not None:
-        return judged.fleet.answer.rstrip(".")
-    figures = [_figure(verdict) for verdict in judged.figures]
-    if judged.training is not None:
-        figures = [training_answer(judged.training)]
-    failure = judged.failure.rstrip(".")
+def _answer(judgement: Judgement) -> str:
+    if judgement.fleet is not None:
+        return judgement.fleet.answer.rstrip(".")
+    figures = [_figure(verdict) for verdict in judgement.figures]
+    if judgement.training is not None:
+        figures = [training_answer(judgement.training)]
+    failure = judgement.failure.rstrip(".")
     if failure[:3] == "It ":
         failure = f"failed: {failure[0].lower()}{failure[1:]}"
-    stopped = "the run was interrupted"
-    if judged.verdicts:
-        stopped += ", and this is what it had measured"
+    interruption = "the run was interrupted"
+    if judgement.verdicts:
+        interruption += ", and this is what it had measured"
     parts = (
         *(figures or ["no value was read"]),
-        load_words(judged.load) if judged.load else "",
+        load_words(judgement.load) if judgement.load else "",
         failure,
-        stopped if judged.interrupted else "",
+        interruption if judgement.interrupted else "",
     )
-    launches = f" (median of {judged.launches} launches)" if judged.launches > 1 else ""
+    launches = f" (median of {judgement.launches} launches)" if judgement.launches > 1 else ""
     return f"{'; '.join(filter(None, parts))}{launches}"
 
 
@@ -227,24 +227,24 @@ def _collapse_words(verdict: Verdict) -> str:
     return f"less than half of the {best} that {format_point({'size': fell.best_at})} reaches"
 
 
-def _headline(judged: Judgement) -> str:
-    reasons = [verdict.reason for verdict in judged.verdicts]
-    if judged.fleet is not None:
-        return f"{judged.fleet.verdict}, says the check of the hosts."
-    if judged.word == "unknown" and any(isinstance(r, AboveAssumption) for r in reasons):
+def _headline(judgement: Judgement) -> str:
+    reasons = [verdict.reason for verdict in judgement.verdicts]
+    if judgement.fleet is not None:
+        return f"{judgement.fleet.verdict}, says the check of the hosts."
+    if judgement.word == "unknown" and any(isinstance(r, AboveAssumption) for r in reasons):
         return "UNKNOWN: a value is above its limit, which is based on an assumption."
-    if judged.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
+    if judgement.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
         return "UNKNOWN: what else ran on the host may be why a value is off."
-    if is_unlimited(judged):
+    if is_unlimited(judgement):
         if all(isinstance(reason, NoLimitOfProgram) for reason in reasons):
             return "NO LIMIT APPLIES: how long a program of yours has to take is not known."
         small = any(isinstance(reason, TooSmall) for reason in reasons)
-        latencies = "" if all_too_small(judged.verdicts) else "latencies have none"
+        latencies = "" if all_too_small(judgement.verdicts) else "latencies have none"
         messages = "the messages are too small to fill a network or memory" if small else ""
         return f"NO LIMIT APPLIES: {'; '.join(filter(None, (latencies, messages)))}."
-    if not judged.verdicts and judged.word != "failed":
+    if not judgement.verdicts and judgement.word != "failed":
         return "NOTHING TO JUDGE: no value was read from it."
-    return HEADLINES[judged.word]
+    return HEADLINES[judgement.word]
 
 
 def _series_answer(verdict: Verdict, advice: Advice | None) -> SeriesAnswer:
@@ -253,7 +253,7 @@ def _series_answer(verdict: Verdict, advice: Advice | None) -> SeriesAnswer:
         check = reason.check if isinstance(reason, Low | Collapse) else ""
         hint = hint if check == verdict.reason.check else ""  # else another step says more
     hint = "; ".join(filter(None, (_collapse_words(verdict), hint)))
-    published = verdict.published
+    reference = verdict.published
     return SeriesAnswer(
         **{name: getattr(verdict, name) for name in VerdictFigures.__struct_fields__},
         limit=limit_words(verdict.limit),
@@ -262,10 +262,10 @@ def _series_answer(verdict: Verdict, advice: Advice | None) -> SeriesAnswer:
         usual_source=usual_words(verdict.usual) if verdict.usual else "",
         hint=hint,
         published=None
-        if published is None
+        if reference is None
         else PublishedAnswer(
-            text=published_words(published, verdict.median, verdict.unit),
-            **msgspec.structs.asdict(published),
+            text=published_words(reference, verdict.median, verdict.unit),
+            **msgspec.structs.asdict(reference),
         ),
         reason=str(verdict.reason.__struct_config__.tag) if verdict.reason else "",
         limited_by=verdict.limit,

@@ -119,14 +119,14 @@ def read_logs(
         results = [result for reading in readings for result in reading.results]
         # Ranks and hosts belong to the parameters, and the GPU model if there are several.
         models = {result.devices for result in results if result.devices and result.measurements}
-        placed = [
+        entries = [
             _with_participants(result, place, result.devices if len(models) > 1 else ())
             for result in results
         ]
         run = Run(
             folder=folder,
             record=_record(readings, folder, now, condition, place),
-            measurements=tuple(_distinct(placed)),
+            measurements=tuple(_distinct(entries)),
             results=tuple(structs.replace(result, measurements=()) for result in results),
         )
         names: list[str] = []  # of the copies: several logs may have the same name
@@ -165,18 +165,18 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
     point: dict[str, Scalar] = {"hosts": hosts} if hosts else {}
     if not participants and not point:
         return result
-    merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
+    by_point: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
 
-    def placed(m: Measurement) -> Measurement:
+    def with_params(m: Measurement) -> Measurement:
         medium = media[m.definition]
         is_inside = medium == "TCP" and result.hosts == 1  # otherwise, it is between two hosts
         between = medium in BETWEEN or m.metric == LATENCY or is_inside
         key = id(m.params), between
-        if key not in merged:
-            merged[key] = {**m.params, **participants, **(point if between else {})}
-        return structs.replace(m, params=merged[key])
+        if key not in by_point:
+            by_point[key] = {**m.params, **participants, **(point if between else {})}
+        return structs.replace(m, params=by_point[key])
 
-    return structs.replace(result, measurements=tuple(map(placed, result.measurements)))
+    return structs.replace(result, measurements=tuple(map(with_params, result.measurements)))
 
 
 def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
@@ -201,7 +201,7 @@ def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
 
     A SpecError says that it cannot be read, is damaged or no file, or has a line without an end.
     """
-    portions = _unpacked(file, _portions(file, stdin))
+    portions = _unpack(file, _portions(file, stdin))
     length = 0  # of the line that is not yet complete
     for chunk in portions:
         rest = len(chunk) - chunk.rfind(b"\n") - 1
@@ -214,7 +214,7 @@ def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
         yield chunk
 
 
-def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _unpack(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(chunks, b"")
     if first.startswith(PROGRAMS):
         raise SpecError(f"{file} is a binary file, and a log is text.", remedy=PIPE)

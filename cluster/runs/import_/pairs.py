@@ -113,7 +113,7 @@ def _of_hosts(
 ) -> PairLogs:
     """Return the values of pairs of hosts; those of devices of a host are left out."""
     left_out: list[str] = []
-    failed: list[LoggedPair] = []
+    failures: list[LoggedPair] = []
     for log, message in unread:  # a pair that failed, if the name of its log has one
         name = Path(log.file).name
         pair = hosts_by_pattern(options.pattern, name) if options.pattern else hosts_in_name(name)
@@ -121,20 +121,20 @@ def _of_hosts(
             left_out.append(f"{name}: {message}")
         else:
             reason = NoValue(code="failed", text=message.rstrip("."))
-            failed.append(LoggedPair(hosts=pair, value=None, reason=reason, log=log.file))
+            failures.append(LoggedPair(hosts=pair, value=None, reason=reason, log=log.file))
     inside = [o for o in readings if any(map(matrix_kinds, o[1].results))]
     left_out += [f"{Path(each_log.log.file).name}: of devices of one host" for each_log in inside]
     of_hosts = [each_log for each_log in readings if each_log not in inside]
     results = list(_results(of_hosts, options, left_out))
     logs = pair_logs(results, options.metric, options.series)
-    if not (logs.pairs or failed):
+    if not (logs.pairs or failures):
         raise SpecError(
             "None of these files is a log of a pair of hosts.",
             means="; ".join(left_out[:NAMED]),
             remedy="Name logs of tests between two hosts, such as osu_bw, iperf3 or nccl-tests, or "
             "a table: host_a,host_b,GB/s in its first line, and a line per pair.",
         )
-    pairs, one_host = _by_full_names((*logs.pairs, *failed))
+    pairs, one_host = _by_full_names((*logs.pairs, *failures))
     return msgspec.structs.replace(
         logs,
         title=logs.title or FAILED_TESTS,
@@ -171,13 +171,13 @@ def _of_tables(
     )
     pairs, one_host = _by_full_names(pairs)
     host_pairs = {pair.hosts for pair in pairs}
-    directed = metric == "bandwidth" and any((b, a) in host_pairs for a, b in host_pairs)
+    is_directed = metric == "bandwidth" and any((b, a) in host_pairs for a, b in host_pairs)
     return PairLogs(
         title=fit[0][1].title,
         metric=metric,
-        directed=directed,
+        directed=is_directed,
         pairs=pairs,
-        assumptions=(ROW_SENDS if directed else BOTH_WAYS, *UNKNOWN),
+        assumptions=(ROW_SENDS if is_directed else BOTH_WAYS, *UNKNOWN),
         left_out=(*one_host, *(f"{name}: no table of hosts" for name in other_files)),
     )
 
@@ -186,14 +186,14 @@ def _by_full_names(pairs: Iterable[LoggedPair]) -> tuple[tuple[LoggedPair, ...],
     """Return the pairs with one name per host, and those of one host, which are left out."""
     all_pairs = tuple(pairs)
     full = full_names(host for pair in all_pairs for host in pair.hosts)
-    renamed, left_out = [], []
+    host_pairs, left_out = [], []
     for pair in all_pairs:
         first, second = pair.hosts
         if full[first] == full[second]:
             left_out.append(f"{Path(pair.log).name}: {first} and {second} are one host")
         else:
-            renamed.append(msgspec.structs.replace(pair, hosts=(full[first], full[second])))
-    return tuple(renamed), tuple(left_out)
+            host_pairs.append(msgspec.structs.replace(pair, hosts=(full[first], full[second])))
+    return tuple(host_pairs), tuple(left_out)
 
 
 def _results(

@@ -153,7 +153,7 @@ def _matrix(topology: Topology, width: int | None) -> str:
             grid.add_column(name, no_wrap=True)
         for row in zip(*(texts for _, texts in (first, *part)), strict=True):
             grid.add_row(*row)
-        grids.append(plain_text(grid, coloured=has_colour))
+        grids.append(plain_text(grid, is_coloured=has_colour))
     return "\n".join(grids)
 
 

@@ -37,14 +37,14 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     ends = ((r.nic if r.gpu is None else f"GPU{r.gpu}", r.nic) for r in results)
     values = [PairResult(r.log, pair, r.result) for r, pair in zip(results, ends, strict=True)]
     read_logs = pair_logs(values, logs.metric, logs.series)
-    failed: list[LoggedPair] = []
+    failures: list[LoggedPair] = []
     left_out: list[str] = []
     for log, message in logs.unread:
         (entry,) = nics_of_results("", Path(log.file).name, [1])
         if entry.nic:
             hosts = entry.nic if entry.gpu is None else f"GPU{entry.gpu}", entry.nic
             reason = NoValue(code="failed", text=message.rstrip("."))
-            failed.append(LoggedPair(hosts=hosts, value=None, reason=reason, log=log.file))
+            failures.append(LoggedPair(hosts=hosts, value=None, reason=reason, log=log.file))
         else:
             left_out.append(f"{Path(log.file).name}: {message}")
     of_gpus = any(result.gpu is not None for result in results)
@@ -55,7 +55,7 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     return PairLogs(
         title=read_logs.title,
         metric=logs.metric,
-        pairs=(*(_with_path(pair, classes, topology) for pair in read_logs.pairs), *failed),
+        pairs=(*(_with_path(pair, classes, topology) for pair in read_logs.pairs), *failures),
         assumptions=(OTHER_END, *(assumptions if topology else [NO_PATHS])),
         left_out=(*left_out, *read_logs.left_out),
         devices="nics",
