@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -578,8 +578,6 @@ def pass_gate(cluster: Cluster, gate: GateOptions, bench: Request, limit: str | 
         )  # fmt: skip
         return msgspec.json.encode(result)
 
-    with suppress(OSError):  # only root may; it sleeps until then, and no other process delays it
-        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     content = answer_by(start + (1 + LATE) * within, work)
     if content is None:
         result = prove_nothing(cluster, within, start, params, values)
