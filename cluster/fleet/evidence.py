@@ -187,10 +187,10 @@ def _changes(
     changes = sorted(risen, key=lambda change: -change.own / max(change.usual, 1e-6))
     low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
     spread = float((high - low) / middle) if middle > 0 else math.inf
-    alike = _most_alike(rates)
-    is_set = len(alike) > max(FEWEST, MANY * len(rates))
+    mode = _mode(rates)
+    is_set = len(mode) > max(FEWEST, MANY * len(rates))
     if is_set:  # whatever a full queue or a busy host costs the others
-        spread = min(spread, alike[-1] / alike[0] - 1)
+        spread = min(spread, mode[-1] / mode[0] - 1)
     limits = [c for c in changes if c.counter != LOSSES or c.own > SHAPED or spread > STEADY]
     is_policed = is_set or (spread <= EXACT and all(c.own < POLICED for c in limits))
     if spread <= STEADY and all(is_policed and c.counter == LOSSES for c in limits):
@@ -198,7 +198,7 @@ def _changes(
     yield from limits
 
 
-def _most_alike(rates: Sequence[float]) -> list[float]:
+def _mode(rates: Sequence[float]) -> list[float]:
     """Return the most rates that differ by no more than `ALIKE`, from the lowest."""
     ascending = np.sort([rate for rate in rates if rate > 0])
     ends = np.searchsorted(ascending, ascending * (1 + ALIKE), side="right")
