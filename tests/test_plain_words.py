@@ -41,6 +41,17 @@ NO_NAMES = frozenset(
         *("has", "have", "had", "was", "does", "did", "using", "beyond", "among", "during"),
     )
 )
+IRREGULAR = frozenset(
+    (
+        *("begun", "borne", "bought", "broken", "brought", "built", "caught", "chosen", "dealt"),
+        *("driven", "fed", "lent", "lost", "met", "paid", "sent", "sold", "spent", "spoken"),
+        *("stolen", "stuck", "swept", "taught", "thought", "thrown", "torn", "won", "written"),
+    )
+)
+NOUNS = {"expected", "hundred", "need", "seed", "speed"}
+# events of a `Listener` and of a job, keywords of the public API, rules named by their codes
+PUBLIC = {"directed", "ended", "measured", "named", "oversubscribed", "printed", "simulated"}
+PUBLIC |= {"started", "unconnected"}
 # `cluster.runs(where=...)`, the tests' own `until(...)`, and the left of an expression
 EXCEPT = {("runs", "__init__.py"), ("runs", "catalog.py"), ("tests", "conftest.py")}
 EXCEPT |= {("tests", "test_prose.py")}
@@ -99,6 +110,12 @@ def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def is_participle(name: str) -> bool:
+    """Tell whether a name is one word, and a participle; classes of events are named so."""
+    is_regular = name.endswith("ed") and len(name) > len("need") and name.isalpha()
+    return name in IRREGULAR or (is_regular and name.islower() and name not in NOUNS)
+
+
 def test_messages_and_help_are_in_plain_words() -> None:
     hits = [
         f"{path.relative_to(ROOT)}:{line} {word} in {text[:90]!r}"
@@ -149,6 +166,19 @@ def test_no_name_is_a_word_that_says_nothing() -> None:
         for path, tree in trees(ALL).items()
         for line, name in bound_names(tree)
         if name.strip("_") in NO_NAMES and path.relative_to(ROOT).parts[-2:] not in EXCEPT
+    ]
+
+    assert hits == [], "\n".join(hits)
+
+
+def test_no_name_is_a_participle() -> None:
+    """`failures` says what it is, `is_failed` that it is a boolean; `failed` says neither."""
+    hits = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path, tree in trees().items()
+        if path.relative_to(ROOT).parts[0] in SHIPPED
+        for line, name in bound_names(tree)
+        if is_participle(name.strip("_")) and name.strip("_") not in PUBLIC
     ]
 
     assert hits == [], "\n".join(hits)

@@ -66,13 +66,13 @@ def judge_placement(run: Run) -> Placement:
     is_near = numbers[rows] == numbers[columns] if groups else np.zeros(len(rows), np.bool_)
     halves = (values[is_near], values[~is_near]) if groups else ()
     medians = [float(np.nanmedian(half)) for half in halves]
-    nested = layers_of(latency, groups) if groups else ()
-    layers = tuple(with_agreement(layer, nested) for layer in topology.layers)
+    hierarchy = layers_of(latency, groups) if groups else ()
+    layers = tuple(with_agreement(layer, hierarchy) for layer in topology.layers)
     closest, share = closest_layer(groups, layers)
     placement = Placement(
         names=names,
         groups=groups,
-        layers=nested,
+        layers=hierarchy,
         answer=f"{nearness_words(nearness, medians, len(unplaced_hosts(latency, groups)))} "
         f"{comparison_words(topology, closest, share)}",
         reason=no_groups(nearness),
