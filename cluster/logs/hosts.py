@@ -114,20 +114,20 @@ def _of_line(line: str) -> Iterator[tuple[tuple[str, ...], Literal["ahead", "ins
     if (match := _CONNECTED.search(line)) is not None:
         yield (match[1], match[2]), "inside"
     elif (match := _JSON_HOSTS.search(line)) is not None:
-        yield tuple(listed(",".join(filter(None, match.groups())))), "anywhere"
+        yield tuple(expand(",".join(filter(None, match.groups())))), "anywhere"
     elif _STARTER.search(line) and (match := _HOST_FLAG.search(line)) is not None:
-        yield tuple(listed(match[1])), "ahead"
+        yield tuple(expand(match[1])), "ahead"
     elif (match := _NAMED.search(line)) is not None and _differ_in_numbers(match[1], match[2]):
         yield (match[1], match[2]), "ahead"
 
 
-def listed(text: str) -> Iterator[str]:
+def expand(text: str) -> Iterator[str]:
     """Return the hosts of a list such as `a:1,b:1` or `node[1-2]`, each once."""
     words = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
-    yield from dict.fromkeys(name.partition(":")[0] for word in words for name in _expanded(word))
+    yield from dict.fromkeys(name.partition(":")[0] for word in words for name in _names(word))
 
 
-def _expanded(word: str) -> Iterator[str]:
+def _names(word: str) -> Iterator[str]:
     match = _BRACKETS.fullmatch(word)
     if not match:
         yield word
@@ -459,7 +459,7 @@ class Participants:
                 line, pos = line + text.count("\n", pos, match.start()), match.start()
                 name = next(filter(None, match.groups()))
                 whole = pattern is _LIST
-                mentions.append(_NamedHosts(line, tuple(listed(name)) if whole else (name,), whole))
+                mentions.append(_NamedHosts(line, tuple(expand(name)) if whole else (name,), whole))
         self._mentions += sorted(mentions)
         self._lines.update(mention.line for mention in mentions)
 

@@ -76,7 +76,7 @@ class _Reader:
     """Offers lines to parsers, the one that took the last line first."""
 
     def __init__(self, format_: str, depth: int = 0) -> None:
-        self._forced = format_
+        self._format = format_
         self._depth = depth  # of nested documents
         self._marks = marks_of_parsers() if format_ in ("", DIAGNOSIS) else {}
         # parsers whose marks have not occurred
@@ -96,9 +96,9 @@ class _Reader:
         self._is_any = False  # whether there is a line that is not blank
         self._last = ""  # the last line that was taken
         self._owner = ""  # the parser of the open table
-        self._owned = 0  # the number of the last line of this table
+        self._owner_line = 0  # the number of the last line of this table
         self._before: Parser | None = None  # the parser whose table began right before it
-        self._mixed: set[str] = set()  # parsers whose rows are mixed with those of others
+        self._conflicts: set[str] = set()  # parsers whose rows are mixed with those of others
 
     def take(self, piece: Lines | JsonDocument) -> None:
         if isinstance(piece, JsonDocument):
@@ -114,8 +114,8 @@ class _Reader:
         for fence in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
             lineno += self._take_text(text[pos : fence.start()], lineno)
             self._collect()
-            if self._forced:
-                self._active = [_parser(self._forced)()]
+            if self._format:
+                self._active = [_parser(self._format)()]
             else:
                 self._idle += [parser.name for parser in self._active]
                 self._active = []
@@ -138,7 +138,7 @@ class _Reader:
         """Read the logs in the strings of a document, and the documents within it."""
         is_read = False
         for text in inside(piece.text) if piece.complete and self._depth < DEEPEST else ():
-            reader = _Reader(self._forced, self._depth + 1)
+            reader = _Reader(self._format, self._depth + 1)
             for part in split_log([text.encode("utf-8", "replace"), b"\n"]):
                 reader.take(part)
             with suppress(ParseError):
@@ -165,7 +165,7 @@ class _Reader:
         if all(isinstance(d, Symptoms) and all(s.kind == CAUSE for s in d.found) for d in details):
             raise self._empty_log_error()
         is_whole = any(r.measurements and not r.failures and r.whole for r in self._results)
-        results = list(map(_outlived, self._results)) if is_whole else self._results
+        results = list(map(_excuse_steps, self._results)) if is_whole else self._results
         starts = sorted(result.first for result in results)
         results = [self._excuse(self._misread(result, starts)) for result in results]
         hosts = self._participants.count([result.first for result in results])
@@ -208,12 +208,12 @@ class _Reader:
             return result  # another program began
         since = start if result.format == NCCL else end
         failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
-        excused = [(text, line) for text, line in failures if line <= since]
+        remainder = [(text, line) for text, line in failures if line <= since]
         notes = (Note("succeeded", (text,)) for text, line in failures if line > since)
         return structs.replace(
             result,
-            failures=tuple(text for text, _ in excused),
-            failed_at=tuple(line for _, line in excused),
+            failures=tuple(text for text, _ in remainder),
+            failed_at=tuple(line for _, line in remainder),
             notes=(*result.notes, *notes),
         )
 
@@ -255,7 +255,7 @@ class _Reader:
         `short` has the shapes of them.
         """
         self._participants.scan(text, first, short)
-        is_tried = self._forced in ("", DIAGNOSIS)
+        is_tried = self._format in ("", DIAGNOSIS)
         if self._diagnosis is None and is_tried and _occur(self._marks[DIAGNOSIS], text, short):
             self._diagnosis = _parser(DIAGNOSIS)()
         if self._diagnosis is not None:
@@ -330,18 +330,18 @@ class _Reader:
         rivals = (other for other in self._active if other is not parser) if is_row else ()
         for other in rivals:
             if other.expects(line):
-                self._mixed |= {parser.name, other.name}
+                self._conflicts |= {parser.name, other.name}
         if parser.name != self._owner:
             if self._owner and is_row:
-                self._mixed |= {parser.name, self._owner}
+                self._conflicts |= {parser.name, self._owner}
             previous = (other for other in self._active if other.name == self._owner)
-            self._before = next(previous, None) if lineno == self._owned + 1 else None
+            self._before = next(previous, None) if lineno == self._owner_line + 1 else None
             self._owner = parser.name
         if is_row and self._before is not None:
             if self._before.awaits(line):
-                self._mixed |= {parser.name, self._before.name}
+                self._conflicts |= {parser.name, self._before.name}
             self._before = None
-        self._owned = lineno
+        self._owner_line = lineno
 
     def _cut(self, line: str, lineno: int) -> None:
         """Read a last line without a newline, whose last number may be cut off.
@@ -370,12 +370,12 @@ class _Reader:
     def _collect(self) -> None:
         for parser in (*self._active, *filter(None, [self._diagnosis])):
             try:
-                parsed = parser.results()
+                results = parser.results()
             except IMPOSSIBLE as error:
                 raise _impossible(parser) from error
-            self._results += map(_unusable, parsed) if parser.name in self._mixed else parsed
-        self._owner, self._owned, self._before, self._diagnosis = "", 0, None, None
-        self._mixed = set()
+            self._results += map(_unusable, results) if parser.name in self._conflicts else results
+        self._owner, self._owner_line, self._before, self._diagnosis = "", 0, None, None
+        self._conflicts = set()
 
     def _empty_log_error(self) -> ParseError:
         first = self._examples[0] if self._examples else None
@@ -387,7 +387,7 @@ class _Reader:
                 "The log holds no figure, and no failure.",
                 remedy="Include the lines with numbers: there were only headings or remarks.",
             )
-        label = f"as {self._forced} " if self._forced else ""
+        label = f"as {self._format} " if self._format else ""
         return ParseError(
             f"Nothing in {self._lines} line(s) could be read {label}(line {first.line} is the "
             "first of them).",
@@ -424,8 +424,8 @@ def marks_of_parsers() -> dict[str, tuple[str, ...]]:
 @cache
 def _marks_in(source: str) -> tuple[str, ...]:
     """Return the marks that the file of a parser spells out; empty if it computes them."""
-    declared = _MARKS.search(source)
-    nodes = list(ast.walk(ast.parse(declared[1]))) if declared else []
+    match = _MARKS.search(source)
+    nodes = list(ast.walk(ast.parse(match[1]))) if match else []
     if any(isinstance(node, ast.Name | ast.Attribute | ast.Call) for node in nodes):
         return ()
     return tuple(str(node.value) for node in nodes if isinstance(node, ast.Constant))
@@ -440,7 +440,7 @@ def _impossible(parser: Parser, line: str = "") -> ParseError:
     )
 
 
-def _outlived(result: Parsed) -> Parsed:
+def _excuse_steps(result: Parsed) -> Parsed:
     """Turn a failure of another job step into a note, if the figures of the job are complete."""
     helpers = result.format == JOB and all(map(_HELPER.match, result.failures))
     if not result.failures or not helpers:

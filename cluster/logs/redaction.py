@@ -76,12 +76,12 @@ class _Redactor:
             # clean a line, and remember its shape if there is nothing to clean
             was_waiting = self._is_waiting
             line = lines[i].decode("latin-1")  # any bytes, and back
-            cleaned = self._clean(line)
-            if cleaned == line and not was_waiting and not self._is_waiting:
+            output = self._clean(line)
+            if output == line and not was_waiting and not self._is_waiting:
                 if len(self._plain) > MOST:
                     self._plain.clear()
                 self._plain.add(shapes[i])
-            lines[i] = cleaned.encode("latin-1")
+            lines[i] = output.encode("latin-1")
             i += 1
         return b"\n".join(lines)
 
@@ -286,7 +286,7 @@ _LIKE_WORDS = (
 _TAIL = r"[A-Za-z0-9_+/=.~-]"
 
 
-def _prefixed(prefixes: tuple[str, ...], least: int, condition: str = "") -> re.Pattern[str]:
+def _token_pattern(prefixes: tuple[str, ...], least: int, condition: str = "") -> re.Pattern[str]:
     words = "|".join(map(re.escape, prefixes))
     return re.compile(rf"(?<![A-Za-z0-9_/.-])(?:{words}){condition}{_TAIL}{{{least},100000}}+")
 
@@ -296,8 +296,8 @@ _TOKENS = (
     re.compile(r"(?<![\w-])eyJ[\w-]{8,100000}+(?:\.[\w-]{0,100000}+){2,4}"),
     re.compile(r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}"),  # an Azure client secret
     re.compile(r"\b[a-zA-Z0-9]{14}\.atlasv1\.[\w-]{30,200}"),  # Terraform
-    _prefixed(_PREFIXES, 16),
-    _prefixed(_LIKE_WORDS, 20, rf"(?={_TAIL}{{0,60}}\d)"),
+    _token_pattern(_PREFIXES, 16),
+    _token_pattern(_LIKE_WORDS, 20, rf"(?={_TAIL}{{0,60}}\d)"),
 )
 # The plug-ins of detect-secrets whose time is linear.
 _PLUGINS = (
@@ -340,11 +340,11 @@ def has_token(line: str) -> bool:
 
 def without_secrets(line: str) -> str:
     """Replace each secret in a line (bytes as latin-1, without its newline) by `[redacted]`."""
-    lowered = line.lower()
+    lowercase = line.lower()
     for rule in _BY_WORDS:
-        if any(word in lowered for word in rule.words):
-            line = _cut_out(line, rule.pattern, lowered)
-            lowered = line.lower()
+        if any(word in lowercase for word in rule.words):
+            line = _cut_out(line, rule.pattern, lowercase)
+            lowercase = line.lower()
     if has_token(line):
         for pattern in (*_TOKENS, *_library()):
             line = _cut_out(line, pattern, line)

@@ -106,7 +106,7 @@ class JsonDocument(Value, frozen=True, kw_only=True):
 def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
     """Split a log into clean lines, as soon as they are read, and complete JSON documents."""
     splitter = _Splitter()
-    for text in unwrapped(_portions(decode_text(chunks))):
+    for text in unwrap(_portions(decode_text(chunks))):
         yield from splitter.feed(_clean(text))
     yield from splitter.end()
 
@@ -231,10 +231,10 @@ def _is_numbered(head: list[str]) -> bool:
     if len(numbers) < max(3, len(head)):
         return False
     rising = all(b - a == 1 for a, b in pairwise(numbers))
-    separated = all(m and m[0][-1:] in ":|)\t" for m in prefixes)
+    has_separators = all(m and m[0][-1:] in ":|)\t" for m in prefixes)
     tails = [_NUMBERED.sub("", line, count=1).strip() for line in head]
     wordy = sum(not rest[:1].isdigit() for rest in tails if rest) * 2 > len(tails)
-    return rising and (separated or (numbers[0] == 1 and wordy))
+    return rising and (has_separators or (numbers[0] == 1 and wordy))
 
 
 class _Splitter:
@@ -256,14 +256,14 @@ class _Splitter:
         pos = 0
         while pos < len(text):
             if self._parts:
-                end, closed = self._end(text, pos)
+                end, is_complete = self._end(text, pos)
                 self._parts.append(text[pos:end])
                 self._size += end - pos
                 if self._size > LARGEST:
-                    joined(self._parts)  # which refuses it
+                    join(self._parts)  # which refuses it
                 pos = end
-                if closed is not None:
-                    yield self._document(complete=closed)
+                if is_complete is not None:
+                    yield self._document(complete=is_complete)
                 continue
             match = _OPENING.search(text, pos) if "{" in text else None
             start = match.start() if match else len(text)
@@ -292,7 +292,7 @@ class _Splitter:
             if shallow and _JSON_LINE.match(text, pos):
                 self._depth = 1
         if self._depth:
-            return self._counted(text, pos)
+            return self._count_braces(text, pos)
         pattern = re.compile(f"[ \t]{{0,{self._indent}}}(?=[^\\s])")
         match = pattern.match(text, pos) or re.compile("\n" + pattern.pattern).search(text, pos)
         if match is None:
@@ -301,7 +301,7 @@ class _Splitter:
             return _line_end(text, match.end()), True
         return pos if match.start() == pos else match.start() + 1, False
 
-    def _counted(self, text: str, pos: int) -> tuple[int, bool | None]:
+    def _count_braces(self, text: str, pos: int) -> tuple[int, bool | None]:
         while pos < len(text):
             end = _line_end(text, pos)
             line = text[pos:end]
@@ -362,25 +362,25 @@ _BEGINS = re.compile(
 _PAIRS = re.compile(r"(?<= )(?:\d{1,18} +\d+\.\d\d(?: +|$)){2,}")  # rows of a size and a figure
 
 
-def unwrapped(portions: Iterable[str]) -> Iterator[str]:
+def unwrap(portions: Iterable[str]) -> Iterator[str]:
     """Extract lines from container logs and text from web pages; leave anything else unchanged.
 
     Figures that a page shows in bold type are without their asterisks.
     """
-    for portion in _extracted(portions):
+    for portion in _extract(portions):
         yield _BOLD.sub(r"\1", portion) if "**" in portion else portion
 
 
-def _extracted(portions: Iterable[str]) -> Iterator[str]:
+def _extract(portions: Iterable[str]) -> Iterator[str]:
     rest = iter(portions)
     head = next(rest, "")
     begin = head[:4096].lstrip("\ufeff \t\r\n")
     whole = chain((head,), rest)
     is_page = begin[:15].lower().startswith(("<!doctype html", "<html"))
     if is_page or begin.count("<br") > max(1, begin.count("\n")):  # tags end its lines
-        yield _page(joined(whole))
+        yield _page(join(whole))
     elif begin.startswith("[") and begin[1:].lstrip().startswith("{"):
-        yield _listed(joined(whole))
+        yield _record_lines(join(whole))
     elif _is_one_line(head):
         yield _in_lines(head)
         yield from rest
@@ -396,7 +396,7 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
         yield from whole
 
 
-def joined(texts: Iterable[str]) -> str:
+def join(texts: Iterable[str]) -> str:
     """Join the parts of a page or document in memory (ParseError: it is larger than `LARGEST`)."""
     parts: list[str] = []
     size = 0
@@ -414,7 +414,7 @@ def joined(texts: Iterable[str]) -> str:
 
 def inside(text: str) -> Iterator[str]:
     """Find what may be logs in a JSON document: documents, long strings, outputs of a notebook."""
-    document = _decoded(text)
+    document = _decode(text)
     if isinstance(document, dict) and isinstance(document.get("cells"), list):
         yield from _outputs(document["cells"])
     elif isinstance(document, list):
@@ -422,12 +422,12 @@ def inside(text: str) -> Iterator[str]:
     elif isinstance(document, dict):
         texts = set()  # such as stdout, and stdout_lines
         for part in chain.from_iterable(_texts_of(value, 1) for value in document.values()):
-            if (stripped := part.strip()) not in texts:
+            if (content := part.strip()) not in texts:
                 yield part
-            texts.add(stripped)
+            texts.add(content)
 
 
-def _decoded(text: str) -> object:
+def _decode(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -493,7 +493,7 @@ def _line(line: str) -> str:
 
 def _payload(line: str) -> str | None:
     """Return the log line in a line of a container log; none if it is not such a line."""
-    return _log_line(_decoded(line)) if line.lstrip().startswith("{") else None
+    return _log_line(_decode(line)) if line.lstrip().startswith("{") else None
 
 
 def _log_line(record: object) -> str | None:
@@ -506,9 +506,9 @@ def _log_line(record: object) -> str | None:
     return next((text for text in texts if isinstance(text, str)), None)
 
 
-def _listed(text: str) -> str:
+def _record_lines(text: str) -> str:
     """Return the lines of a list of records; leave any other list as it is."""
-    values = _decoded(text)
+    values = _decode(text)
     lines = _lines(values) if isinstance(values, list) else []
     return "".join(_line(f"{line.rstrip()}\n") for line in lines) or text
 
@@ -523,8 +523,8 @@ def _is_one_line(text: str) -> bool:
 
 def _in_lines(text: str) -> str:
     """Begin lines again where they began."""
-    quoted = _QUOTED.match(text)
-    text = _ESCAPED.sub("\n", quoted[2] if quoted else text).replace("\\t", "\t")
+    quote = _QUOTED.match(text)
+    text = _ESCAPED.sub("\n", quote[2] if quote else text).replace("\\t", "\t")
     text = _PAIRS.sub(_rows, text)
     return _BEGINS.sub("\n", text).rstrip("\n") + "\n"
 
@@ -538,16 +538,16 @@ def _page(text: str) -> str:
     """Return the text of a page, and what only its JSON has: pages load their comments later."""
     page = SavedPage(text)
     page_text = page.visible_text if page.has_blocks or not page.data else ""
-    lines_read = _stripped(page_text)
+    lines_read = _distinct_lines(page_text)
     for part in map(plain, chain.from_iterable(map(_texts, page.data))):
-        lines = _stripped(part)
+        lines = _distinct_lines(part)
         if len(lines - lines_read) * 2 > len(lines):
             page_text += f"\n{part}\n"
             lines_read |= lines
     return page_text
 
 
-def _stripped(text: str) -> set[str]:
+def _distinct_lines(text: str) -> set[str]:
     return {line.strip() for line in text.split("\n")} - {""}
 
 

@@ -8,7 +8,7 @@ import pytest
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Reading
 from cluster.logs.reader import read
-from cluster.logs.text import unwrapped
+from cluster.logs.text import unwrap
 
 HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
 ROWS = "".join(
@@ -231,5 +231,5 @@ def test_a_table_that_cannot_be_divided_is_not_guessed() -> None:
 
 @pytest.mark.parametrize("text", ["2**10**", "x**2**", "**5**s", "***3***"])
 def test_what_stands_between_asterisks_is_not_always_bold_type(text: str) -> None:
-    assert list(unwrapped([text])) == [text]
-    assert list(unwrapped(["| **3.5** |"])) == ["| 3.5 |"]
+    assert list(unwrap([text])) == [text]
+    assert list(unwrap(["| **3.5** |"])) == ["| 3.5 |"]

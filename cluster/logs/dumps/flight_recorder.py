@@ -140,10 +140,10 @@ def plain_value(content: bytes) -> Plain:
         value = pickle.loads(content, encoding="latin-1")  # noqa: S301 - none of it names code
     except (pickle.UnpicklingError, AttributeError, IndexError) as error:
         raise ValueError(MALFORMED) from error
-    return _bounded(value, [0], 0)
+    return _check_size(value, [0], 0)
 
 
-def _bounded(value: Plain, count: list[int], depth: int) -> Plain:
+def _check_size(value: Plain, count: list[int], depth: int) -> Plain:
     """Return a value if it is small: one that refers to itself, or much to the same, is not."""
     count[0] += 1
     if count[0] > MOST_VALUES or depth > MOST_DEPTH:
@@ -152,5 +152,5 @@ def _bounded(value: Plain, count: list[int], depth: int) -> Plain:
     if isinstance(value, dict):
         children = chain(value, value.values())
     for child in children:
-        _bounded(child, count, depth + 1)
+        _check_size(child, count, depth + 1)
     return value

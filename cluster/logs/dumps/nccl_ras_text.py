@@ -33,16 +33,16 @@ class _Mismatch:
     group: str
     kind: str
     size: int
-    listed: dict[int, int] = field(default_factory=dict)
-    shared: list[tuple[int, int]] = field(default_factory=list)  # how many ranks, their count
+    outliers: dict[int, int] = field(default_factory=dict)
+    totals: list[tuple[int, int]] = field(default_factory=list)  # how many ranks, their count
 
     def counts(self) -> dict[int, int]:
         """Return the count of each rank; the one group that is not listed is all others."""
-        listed = list(self.listed.values())
-        rest = [count for total, count in self.shared if listed.count(count) != total]
+        values = list(self.outliers.values())
+        rest = [count for total, count in self.totals if values.count(count) != total]
         other_count = rest[0] if len(rest) == 1 else None
-        ranks = range(self.size) if other_count is not None else self.listed
-        return {rank: self.listed.get(rank, other_count or 0) for rank in ranks}
+        ranks = range(self.size) if other_count is not None else self.outliers
+        return {rank: self.outliers.get(rank, other_count or 0) for rank in ranks}
 
 
 class _StatusText:
@@ -54,7 +54,7 @@ class _StatusText:
         self.missing: set[int] = set()
         self.dead = False
         self._sizes = sizes
-        self._group, self._size, self._shared, self._section = "", 0, 0, ""
+        self._group, self._size, self._count, self._section = "", 0, 0, ""
 
     def take(self, line: str) -> None:
         if match := _COMM.match(line):
@@ -67,8 +67,8 @@ class _StatusText:
             kind = _ANY if match[1] == "collective" else match[1]
             self.mismatches.append(_Mismatch(self._group, kind, self._size))
         elif (match := _SHARED.match(line)) and self.mismatches:
-            self._shared = int(match[2] or 0)
-            self.mismatches[-1].shared.append((int(match[1]), self._shared))
+            self._count = int(match[2] or 0)
+            self.mismatches[-1].totals.append((int(match[1]), self._count))
         elif match := _RANK.match(line):
             self._take_rank(match)
         elif match := _MISSING.match(line):
@@ -82,8 +82,8 @@ class _StatusText:
         if self._section == "INCOMPLETE":
             self.missing.add(rank)
         elif self.mismatches and self._section == "MISMATCH":
-            alone = int(match[2]) if match[2] else 0 if match[3] else self._shared
-            self.mismatches[-1].listed[rank] = alone
+            alone = int(match[2]) if match[2] else 0 if match[3] else self._count
+            self.mismatches[-1].outliers[rank] = alone
 
 
 class NcclRasText(DumpReader):
@@ -101,13 +101,13 @@ class NcclRasText(DumpReader):
         mismatches, process, missing = status.mismatches, status.process, status.missing
         if sum(mismatch.size for mismatch in mismatches) > MOST_COUNTS:
             raise ValueError("It has more counts than any job.")
-        counted = [(mismatch, mismatch.counts()) for mismatch in mismatches]
+        pairs = [(mismatch, mismatch.counts()) for mismatch in mismatches]
         groups = tuple(
             Membership(group=mismatch.group, ranks=tuple(range(mismatch.size)))
             for mismatch in mismatches
             if mismatch.size
         )
-        ranks = {*missing, *process, *(rank for _, counts in counted for rank in counts)}
+        ranks = {*missing, *process, *(rank for _, counts in pairs for rank in counts)}
         ranks = ranks or set(range(max(sizes.values(), default=0)))
         lost_state: ProcessState = "dead" if status.dead else "unresponsive"
         return tuple(
@@ -120,7 +120,7 @@ class NcclRasText(DumpReader):
                 state=lost_state if rank in missing else "",
                 counts=tuple(
                     Count(group=mismatch.group, name=mismatch.kind, entered=counts[rank])
-                    for mismatch, counts in counted
+                    for mismatch, counts in pairs
                     if rank in counts
                 ),
                 groups=groups,

@@ -68,11 +68,11 @@ class BandwidthTest(RunParser):
     _unit = ""
 
     def _reset(self) -> None:
-        self._ended = False
+        self._has_result = False
 
     def take(self, line: str, lineno: int) -> bool:
         if _START.match(line):
-            is_mixed = self._run is not None and self._run.empty and not self._ended
+            is_mixed = self._run is not None and self._run.empty and not self._has_result
             run = self._begin(lineno)
             if is_mixed:
                 run.doubt()
@@ -129,7 +129,7 @@ class BandwidthTest(RunParser):
 
     def _rest(self, run: ResultBuilder, line: str) -> bool:
         if result := _RESULT.match(line):
-            self._ended = True
+            self._has_result = True
             if result[1] != "PASS":
                 run.fail(f"Result = {result[1]}")
         elif device := _DEVICE.match(line):
@@ -142,6 +142,6 @@ class BandwidthTest(RunParser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        if self._run and not self._ended:
+        if self._run and not self._has_result:
             self._run.lack("no_verdict")
         return super().results()

@@ -120,6 +120,6 @@ def _note_unlike(
 ) -> None:
     if figure is None or not values:
         return
-    computed = statistic(values)
-    if abs(figure - computed) > CLOSE * max(abs(figure), abs(computed), 1):
-        run.note("other_mean", name, figure, computed)
+    result = statistic(values)
+    if abs(figure - result) > CLOSE * max(abs(figure), abs(result), 1):
+        run.note("other_mean", name, figure, result)

@@ -51,7 +51,7 @@ class Horovod(RunParser):
         self._about: dict[str, str] = {}
 
     def _reset(self) -> None:
-        self._ended = False
+        self._has_total = False
         self._single_rate = 0.0  # the mean of one GPU
         self._unclear: list[float] = []  # of iterations, of one GPU or of all
 
@@ -70,7 +70,7 @@ class Horovod(RunParser):
             builder, value = self._open(lineno), number(total[3]) or 0.0
             builder.add(TOTAL, value, {"devices": int(total[1])})
             self._clear_up(builder, value)
-            self._ended = True
+            self._has_total = True
         else:
             setting = _ABOUT.match(line)
             if setting and setting[1] == "Model":
@@ -94,7 +94,7 @@ class Horovod(RunParser):
         builder.note("neither_gpu_nor_all")
 
     def _open(self, first: int) -> ResultBuilder:
-        if not self._ended and self._run is not None:
+        if not self._has_total and self._run is not None:
             return self._run
         run = self._begin(first, f"Horovod synthetic {self._about.get('Model', '')}".strip())
         for name, value in self._about.items():
@@ -102,5 +102,5 @@ class Horovod(RunParser):
         return run
 
     def _finish(self, run: ResultBuilder) -> None:
-        if not self._ended:
+        if not self._has_total:
             run.lack("no_total")

@@ -131,7 +131,7 @@ class Imb(RunParser):
 
     def _read(self, line: str, lineno: int) -> bool:
         if line.lstrip()[:1].isdigit():
-            return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
+            return self._row(line.split()) or self._omission(line) or self._failure(line)
         start, name = _START.match(line), _NAME.match(line)
         if start or name:
             # It may begin right after the head of another one without rows.
@@ -180,19 +180,19 @@ class Imb(RunParser):
         elif self._run and (invalid := _INVALID.match(line)):
             self._next = 0
             self._run.note("quoted", invalid[1])
-        elif not self._failed(line):
+        elif not self._failure(line):
             return self._run is not None and _KNOWN.match(line) is not None
         return True
 
-    def _failed(self, line: str) -> bool:
-        failed = _FAILED.match(line)
-        if failed is None or self._run is None:
+    def _failure(self, line: str) -> bool:
+        match = _FAILED.match(line)
+        if match is None or self._run is None:
             return False
         self._is_any, self._next = True, 0
-        self._run.fail(f"{self._name}: {failed[1].strip()}")
+        self._run.fail(f"{self._name}: {match[1].strip()}")
         return True
 
-    def _unmeasured(self, line: str) -> bool:
+    def _omission(self, line: str) -> bool:
         match = _UNMEASURED.match(line)
         if match and self._run:
             self._is_any, self._next = True, 0
@@ -271,7 +271,7 @@ class Imb(RunParser):
     ) -> None:
         size = int(point.get("size", 0))
         pair = self._params.get("processes") == PAIR
-        kind = _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
+        kind = _kind(self._test, column, has_messages="Msg/sec" in self._columns, pair=pair)
         if kind and kind.unit == "s":
             builder.add(kind, value / MICRO, point, size=size)
         elif kind and kind.unit == "B/s":
@@ -285,26 +285,26 @@ class Imb(RunParser):
         return super().results() if self._is_any else ()
 
 
-def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | None:
-    """Return the metric of a column; `counted` if there is one of messages per second."""
+def _kind(test: str, column: str, *, has_messages: bool, pair: bool) -> Definition | None:
+    """Return the metric of a column; `has_messages` if there is one of messages per second."""
     name, _, unit = column.partition("[")
     if unit == "usec]":
-        if name == "t" and counted:
+        if name == "t" and has_messages:
             return LATENCY if test in TO_AND_FRO else MEAN
         # `t` is the time of the slowest rank, except in ping-pong tests
         return _TIMES.get(name, LATENCY if test in TO_AND_FRO else SLOWEST)
     if column == "Mbytes/sec":
-        return _rate(test, counted=counted, pair=pair)
+        return _rate(test, has_messages=has_messages, pair=pair)
     if column == "Msg/sec":
         return RATE
     return OVERLAP if name == "overlap" else None
 
 
-def _rate(test: str, *, counted: bool, pair: bool) -> Definition:
-    is_multi = counted and not pair
+def _rate(test: str, *, has_messages: bool, pair: bool) -> Definition:
+    is_multi = has_messages and not pair
     if _FILE.match(test):
         return FILES
-    if test in ONE_WAY or (test == "pingping" and not counted):
+    if test in ONE_WAY or (test == "pingping" and not has_messages):
         return PAIRS if is_multi else BANDWIDTH
     if test in BOTH or test == "pingping":
         return PAIRS_BOTH_WAYS if is_multi else BOTH_WAYS

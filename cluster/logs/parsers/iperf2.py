@@ -63,7 +63,7 @@ class Iperf2(Parser):
     definitions = DEFINITIONS
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []  # of the tests before these
+        self._results: list[Parsed] = []  # of the tests before these
         self._tests: list[Iperf2Test] = []
         self._owners: dict[str, Iperf2Test] = {}  # of streams
         self._port = ""  # that the last server listens on
@@ -78,7 +78,7 @@ class Iperf2(Parser):
         return self._other(line)
 
     def _begin(self, line: str, lineno: int) -> bool:
-        client, server, connected = (p.match(line) for p in (_CLIENT, _SERVER, _CONNECTED))
+        client, server, connection = (p.match(line) for p in (_CLIENT, _SERVER, _CONNECTED))
         if client:
             test = self._head(lineno, "client", client[2])
             self._tests[-1].stay(line)
@@ -86,7 +86,7 @@ class Iperf2(Parser):
         if server:
             self._port = server[2]
             return self._head(lineno, "server", server[1])
-        return connected is not None and self._connect(connected, lineno)
+        return connection is not None and self._connect(connection, lineno)
 
     def _other(self, line: str) -> bool:
         return bool(self._tests) and self._tests[-1].other(line)
@@ -139,7 +139,7 @@ class Iperf2(Parser):
         is_server_side = newest is not None and newest.role == "server"
         self._tests.append(Iperf2Test(lineno, is_beside=template is None and is_server_side))
         while len(self._tests) > OPEN and self._tests[0] not in self._owners.values():
-            self._parsed.append(self._tests.pop(0).parsed())
+            self._results.append(self._tests.pop(0).result())
         if template is not None:
             self._tests[-1].role, self._tests[-1].protocol = template.role, template.protocol
         return self._tests[-1]
@@ -148,7 +148,7 @@ class Iperf2(Parser):
         return self._tests[-1] if self._tests else self._new(lineno)
 
     def results(self) -> tuple[Parsed, ...]:
-        return (*self._parsed, *(test.parsed() for test in self._tests))
+        return (*self._results, *(test.result() for test in self._tests))
 
 
 START = 0.05  # seconds: a report that begins before this covers the whole test
@@ -212,7 +212,7 @@ class StreamReport:
         """Whether it is the report on the whole test, as far as the log shows."""
         return self.covers and not (self.is_alone and self.end <= FIRST)
 
-    def joined(self, other: StreamReport) -> StreamReport:
+    def merge(self, other: StreamReport) -> StreamReport:
         """Take a later report of the same stream."""
         last = max(self.last, other.last)
         longer = other if other.begin <= START and other.end >= self.end else self
@@ -286,7 +286,7 @@ class Iperf2Test:
                 self._datagrams_of.append((stream, flow.udp))
             side = self._way(stream) or self._definition(stream).metric
             self._intervals.add(stream, side, (flow.begin, flow.end), flow.rate)
-        flows[stream] = flows[stream].joined(flow) if stream in flows else flow
+        flows[stream] = flows[stream].merge(flow) if stream in flows else flow
         if stream == tcp.SUM:
             self._many = int(match[2] or 0)
         else:
@@ -306,10 +306,10 @@ class Iperf2Test:
         stream = "sum" if fields[5] == "-1" else fields[5]
         flow = StreamReport(end, size, bits / 8, begin)
         self._intervals.add(tcp.SUM if stream == "sum" else stream, "", (begin, end), flow.rate)
-        self._csv[stream] = self._csv[stream].joined(flow) if stream in self._csv else flow
+        self._csv[stream] = self._csv[stream].merge(flow) if stream in self._csv else flow
         return True
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         builder = self._builder
         builder.title = f"iperf {self.role}".strip()
         for stream, flow in self._csv.items():
@@ -422,8 +422,8 @@ class Iperf2Test:
     def _definition(self, stream: str) -> Definition:
         """Tell what the figure of a stream counts: with -R and --full-duplex, a client receives."""
         name = stream.lstrip("*")
-        turned = name in self._reverse or (stream == tcp.SUM and bool(self._reverse))
+        is_reverse = name in self._reverse or (stream == tcp.SUM and bool(self._reverse))
         # The client that a server starts beside itself (-d, -r) sends, though it has a star.
-        turned |= name != stream and not self.is_beside
-        client, server = (RECEIVED, SENT) if turned else (SENT, RECEIVED)
+        is_reverse |= name != stream and not self.is_beside
+        client, server = (RECEIVED, SENT) if is_reverse else (SENT, RECEIVED)
         return {"client": client, "server": server}.get(self.role, RATE)

@@ -80,7 +80,7 @@ class Iperf3(Parser):
     definitions = DEFINITIONS
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
+        self._results: list[Parsed] = []
         self._text: TextReport | None = None
         # of `--json-stream`, as far as it is there
         self._stream: Iperf3JsonReport | None = None
@@ -119,10 +119,10 @@ class Iperf3(Parser):
                 return self._event(decoders.decode(text, JsonEvent), lineno)
             document = decode_report(text)
         except (msgspec.DecodeError, UnicodeEncodeError):
-            return self._torn(text, lineno)
+            return self._fragment(text, lineno)
         if document.is_any:
             return self._document(document, lineno)
-        return document.title.startswith("iperf ") and self._torn(text, lineno)
+        return document.title.startswith("iperf ") and self._fragment(text, lineno)
 
     def _event(self, event: JsonEvent, lineno: int) -> bool:
         """Read a line of `--json-stream`, which contains one part of the report as a document."""
@@ -155,21 +155,21 @@ class Iperf3(Parser):
     def _document(self, document: Iperf3JsonReport, lineno: int) -> bool:
         builder = ResultBuilder("iperf3", lineno, document.title)
         document.fill(builder)
-        self._parsed.append(builder.parsed())
+        self._results.append(builder.parsed())
         return True
 
     def results(self) -> tuple[Parsed, ...]:
         self._close()
         self._end_stream()
-        return tuple(self._parsed)
+        return tuple(self._results)
 
-    def _torn(self, text: str, lineno: int) -> bool:
+    def _fragment(self, text: str, lineno: int) -> bool:
         """Record that a document has no end, so that its totals are lost."""
         if '"test_start"' not in text and '"intervals"' not in text:
             return False
         builder = ResultBuilder("iperf3", lineno, "iperf3")
         builder.fail("the JSON document is broken or cut off: there are no totals")
-        self._parsed.append(builder.parsed())
+        self._results.append(builder.parsed())
         return True
 
     def _open(self, lineno: int) -> TextReport:
@@ -179,7 +179,7 @@ class Iperf3(Parser):
 
     def _close(self) -> None:
         if self._text is not None:
-            self._parsed.append(self._text.parsed())
+            self._results.append(self._text.result())
             self._text = None
 
 
@@ -251,16 +251,16 @@ class TextReport:
         self._is_servers |= _SERVER.match(line) is not None
         self._is_summary |= _SUMMARY.match(line) is not None
         self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
-        if (connected := _CONNECTED.match(line)) and not self.is_begun:
-            port = self._ports.setdefault(connected[1], connected[2])
-            if port != connected[2]:
+        if (connection := _CONNECTED.match(line)) and not self.is_begun:
+            port = self._ports.setdefault(connection[1], connection[2])
+            if port != connection[2]:
                 self._builder.doubt()  # two tests have a stream of this number
         if is_within_host(line):
             self._builder.hosts = 1
             self._builder.note("within_host")
         for name, pattern in _SAID:
-            matched = pattern.search(line)
-            self._builder.set(name, matched[1] if matched else "")
+            match = pattern.search(line)
+            self._builder.set(name, match[1] if match else "")
 
     def row(self, match: re.Match[str]) -> bool:
         stream, label, begin, end, _, _, _, rest = match.groups()
@@ -300,7 +300,7 @@ class TextReport:
         # The totals of UDP have no role before 3.2; they are the sender's.
         return "sender" if self._is_old_udp and _UDP.match(rest) else ""
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         builder = self._builder
         by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
         for (role, way), totals in by_role:
@@ -491,11 +491,11 @@ class Iperf3JsonReport(msgspec.Struct):
 
     def _totals(self, builder: ResultBuilder, params: dict[str, Scalar]) -> None:
         end = self.end or End()
-        outgoing, received = end.sum_sent, end.sum_received
-        if outgoing is None and received is None:  # UDP of old versions: one sum, of their own side
-            outgoing, received = (end.sum, None) if self._sends else (None, end.sum)
+        outgoing, incoming = end.sum_sent, end.sum_received
+        if outgoing is None and incoming is None:  # UDP of old versions: one sum, of their own side
+            outgoing, incoming = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
-            (RECEIVED, received, {}),
+            (RECEIVED, incoming, {}),
             (SENT, outgoing, {}),
             (RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
             (SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
@@ -510,7 +510,7 @@ class Iperf3JsonReport(msgspec.Struct):
             builder.add(JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
             builder.add(LOST, udp.lost_percent, params)
-        if received is None and outgoing is not None:
+        if incoming is None and outgoing is not None:
             builder.note("only_sent")
 
 

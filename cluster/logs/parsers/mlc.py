@@ -123,8 +123,8 @@ class Mlc(RunParser):
         self._open_rows = self._open_rows[nodes.index(cells[0]) + 1 :]
         is_time = self._definition is LATENCY
         for column, value in zip(self._columns, values, strict=True):
-            scaled = value / NANO if is_time else value * MB
-            self._run.add(self._definition, scaled, {"row": int(cells[0]), "column": column})
+            figure = value / NANO if is_time else value * MB
+            self._run.add(self._definition, figure, {"row": int(cells[0]), "column": column})
         return True
 
     def _miss(self) -> None:

@@ -208,7 +208,7 @@ class _Profile:
         self._tasks.append(task)
         return True
 
-    def parsed(self) -> Iterable[Parsed]:
+    def results(self) -> Iterable[Parsed]:
         parts = [part for part in self._parts if part.routines or part.totals]
         for part in parts or self._parts[:1]:
             title = f"rank {self._rank} of {self._size}"
@@ -255,10 +255,10 @@ class _Profile:
 
 def _note_doubts(builder: ResultBuilder, profile: Profile) -> None:
     calls = {routine.name: routine.calls for routine in profile.routines}
-    binned: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for row in profile.distributions:
-        binned[row.name] += row.calls
-    for name, sum_ in binned.items():
+        sums[row.name] += row.calls
+    for name, sum_ in sums.items():
         if sum_ != calls.get(name, sum_):
             builder.note("other_calls", name, calls[name], sum_)
     total = sum(routine.time for routine in profile.routines if not is_file_routine(routine.name))
@@ -299,4 +299,4 @@ class MpiTrace(Parser):
         return self._profiles[-1]
 
     def results(self) -> tuple[Parsed, ...]:
-        return tuple(parsed for profile in self._profiles for parsed in profile.parsed())
+        return tuple(result for profile in self._profiles for result in profile.results())

@@ -98,8 +98,8 @@ class NcclDebug(Parser):
         self._gpus: set[int] = set()
         self._nodes: dict[int, int] = {}  # by the size of the communicator
         self._channels = self._p2p_channels = 0
-        self._communicators = self._torn = 0
-        self._connected = self._fabric = False
+        self._communicators = self._fragments = 0
+        self._is_connected = self._fabric = False
         self._trials: list[LoggedTest] = []
         self._set_up: defaultdict[str, list[int]] = defaultdict(list)  # processes, on these lines
         self._library = "NCCL"
@@ -202,7 +202,7 @@ class NcclDebug(Parser):
 
     def _tear(self, message: str) -> None:
         """Count a torn line, and read the complete line that may follow in it."""
-        self._torn += 1
+        self._fragments += 1
         _, info, rest = message.partition(INFO)
         if info:
             self.take(info + rest, self._first)
@@ -232,7 +232,7 @@ class NcclDebug(Parser):
                 waiting.discard(_process(prefix))
             if prefix:
                 self._set_up[_process(prefix)].append(lineno)
-            self._connected = True
+            self._is_connected = True
             self._communicators += rank == 0
         if size < self._size:
             return
@@ -262,7 +262,7 @@ class NcclDebug(Parser):
         self._fabric |= match is not None and any(int(size or 0) > 1 for size in match.groups())
 
     def _connect(self, message: str) -> None:
-        self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
+        self._is_connected |= message.startswith(("Connected all rings", "Connected all trees"))
 
     def _rare(self, message: str) -> None:
         if "CCL version" in message:
@@ -295,10 +295,10 @@ class NcclDebug(Parser):
         self._judge(builder)
         if log.fabric:
             builder.note("mnnvl")
-        if self._edges and not self._connected:
+        if self._edges and not self._is_connected:
             builder.lack("not_connected")
-        if self._torn:
-            builder.note("torn_lines", self._torn)
+        if self._fragments:
+            builder.note("torn_lines", self._fragments)
         return (builder.parsed(log),)
 
     def _judge(self, builder: ResultBuilder) -> None:
@@ -308,17 +308,17 @@ class NcclDebug(Parser):
                 continue
             if not waiting or _HARMLESS.search(warning):
                 builder.note("nccl_went_on", warning)
-            elif not _FATAL.search(warning) and all(map(self._succeeded, waiting)):
+            elif not _FATAL.search(warning) and all(map(self._has_succeeded, waiting)):
                 builder.note("nccl_succeeded", warning)
             else:
                 builder.fail(f"NCCL WARN {warning}", self._warned_at[warning])
 
-    def _succeeded(self, process: str) -> bool:
+    def _has_succeeded(self, process: str) -> bool:
         """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
         trials = [t for t in self._trials if t.covers(process, self._set_up.get(process, ()))]
         if len(self._trials) == 1 and not (self._trials[0].processes or process in self._set_up):
             trials = self._trials  # it names none, and no other test is there
-        return bool(trials) and all(trial.succeeded for trial in trials)
+        return bool(trials) and all(trial.has_succeeded for trial in trials)
 
     def _log(self) -> NcclLog:
         edges = [
@@ -353,10 +353,10 @@ class NcclDebug(Parser):
             interfaces=tuple(self._interfaces),
             settings=tuple(Setting(name=k, value=v) for k, v in sorted(self._settings.items())),
             warnings=tuple(self._warnings),
-            connected=self._connected,
+            connected=self._is_connected,
             fabric=self._fabric or any("MNNVL" in edge.via for edge in edges),
             copied_sends=self._ways == {("receive", True), ("send", False)},
-            torn=self._torn,
+            torn=self._fragments,
         )
 
 
@@ -371,7 +371,7 @@ class LoggedTest:
         """Begin a test at a line; 0 if its first line is missing."""
         self._first = first
         self._last = 0  # its last line; 0 until it comes
-        self._failed = is_open
+        self._has_failed = is_open
         self.processes: set[str] = set()
 
     @property
@@ -380,14 +380,14 @@ class LoggedTest:
         return not self._last
 
     @property
-    def succeeded(self) -> bool:
-        return bool(self._last) and not self._failed
+    def has_succeeded(self) -> bool:
+        return bool(self._last) and not self._has_failed
 
     def follow(self, mark: re.Match[str], lineno: int) -> None:
         if mark[2]:
             self.processes.add(f"{mark[3]}:{mark[2]}")
         elif mark[4] is not None:
-            self._failed |= "FAILED" in mark[4]
+            self._has_failed |= "FAILED" in mark[4]
             self._last = lineno if GOOD in mark[0] else self._last
 
     def covers(self, process: str, set_up: Sequence[int]) -> bool:

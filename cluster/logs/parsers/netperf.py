@@ -72,7 +72,7 @@ class Netperf(RunParser):
     definitions = DEFINITIONS
 
     def _reset(self) -> None:
-        self._scale, self._rows, self._sent = 0.0, 0, 0.0
+        self._scale, self._rows, self._messages = 0.0, 0, 0.0
         self._fields: dict[str, str] = {}  # the throughput and its unit
         self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
 
@@ -101,8 +101,8 @@ class Netperf(RunParser):
             return True
         elif key := _KEY.match(line):
             self._key(run, key[1], key[2])
-        elif failed := _FAILED.match(line):
-            run.fail(failed[1])
+        elif failure := _FAILED.match(line):
+            run.fail(failure[1])
         else:
             return False
         return True
@@ -189,15 +189,15 @@ class Netperf(RunParser):
             if self._rows:  # another test, without its header: it has the same unit
                 scale, run = self._scale, self._begin(lineno, run.title)
                 self._scale = scale
-            self._size, self._sent = int(values[1]), values[3]
+            self._size, self._messages = int(values[1]), values[3]
             run.add(SENT, values[5] * self._scale, {"test": run.title, "size": self._size})
             return True
         if self._rows != 1 or len(cells) not in (ARRIVED, ARRIVED + 2):
             return False
         point: dict[str, Scalar] = {"test": run.title, "size": self._size}
         run.add(STREAM, values[3] * self._scale, point)
-        if self._sent:
-            run.add(LOST, PERCENT * max(0.0, 1 - values[2] / self._sent), point)
+        if self._messages:
+            run.add(LOST, PERCENT * max(0.0, 1 - values[2] / self._messages), point)
         return True
 
 

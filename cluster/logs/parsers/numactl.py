@@ -35,7 +35,7 @@ class Numactl(RunParser):
 
     def _end(self) -> None:
         if self._nodes and self._nodes.rows:
-            self._parsed.append(self._nodes.parsed())
+            self._parsed.append(self._nodes.result())
         self._nodes = None
 
 
@@ -68,7 +68,7 @@ class _Nodes:
             return bool(_SIZE.match(line))
         return True
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         missing = [node for node in self._columns if node not in self.rows]
         builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
         if missing:

@@ -95,7 +95,7 @@ class NvBandwidth(Parser):
     definitions = DEFINITIONS
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []  # the runs that have ended with figures
+        self._results: list[Parsed] = []  # the runs that have ended with figures
         self._builders: list[ResultBuilder] = []  # the open run, and earlier ones without figures
         self._test = ""
         self._part = ""  # of a bidirectional test: one direction, the other, or both together
@@ -105,7 +105,7 @@ class NvBandwidth(Parser):
         self._columns: list[str] = []
         self._rows: set[int] = set()  # of the open matrix
         # Cells of a matrix whose test is not named before it: its sum may name it.
-        self._unnamed: list[tuple[tuple[int, int], float]] | None = None
+        self._buffer: list[tuple[tuple[int, int], float]] | None = None
         self._is_help = False
         self._open_test = ""  # a test that has begun, and printed nothing else so far
         self._begun_at = 0  # the number of its line
@@ -143,7 +143,7 @@ class NvBandwidth(Parser):
             if not self._test or self._part in self._parts:
                 self._test = " ".join(line.split()).partition(" bandwidth")[0]
                 self._open(lineno)
-                self._unnamed = []
+                self._buffer = []
                 self._parts.clear()
             self._parts.add(self._part)
         else:
@@ -158,7 +158,7 @@ class NvBandwidth(Parser):
 
     def _settle(self, name: str = "") -> None:
         """Add the cells of a matrix whose test was not named before it."""
-        cells, self._unnamed = self._unnamed, None
+        cells, self._buffer = self._buffer, None
         if cells and name:
             self._test = name
         elif cells:
@@ -193,8 +193,8 @@ class NvBandwidth(Parser):
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
             return  # a GPU with itself, which some versions print as 0.00
-        if self._unnamed is not None:
-            self._unnamed.append((cell, value))
+        if self._buffer is not None:
+            self._buffer.append((cell, value))
             return
         test = self._test.removesuffix(self._part) + self._part
         point: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
@@ -211,7 +211,7 @@ class NvBandwidth(Parser):
         if not total and _HELP.match(line):
             self._is_help = True
             return True
-        waived = _WAIVED.match(line) if "aiv" in line or "WAIVED" in line else None
+        waiver = _WAIVED.match(line) if "aiv" in line or "WAIVED" in line else None
         device = _DEVICE.match(line) if "evice " in line else None
         if device:
             self._builders[-1].set_device(device[1])
@@ -221,7 +221,7 @@ class NvBandwidth(Parser):
             if value is not None and _SUMMED.match(total[1]):
                 self._builders[-1].add(SUM, value * GB, {"test": total[1]})
             self._unit = ""  # the matrix has ended
-        elif waived:
+        elif waiver:
             self._open_test = ""
             self._builders[-1].note("waived")
         elif _ERROR.match(line):
@@ -258,7 +258,7 @@ class NvBandwidth(Parser):
         self._settle()
         self._ran.clear()
         if self._builders and not self._builders[-1].empty:
-            self._parsed.append(self._builders.pop().parsed())
+            self._results.append(self._builders.pop().parsed())
         self._builders.append(builder)
 
     def take_document(self, text: str, lineno: int) -> bool:
@@ -306,9 +306,9 @@ class NvBandwidth(Parser):
                 builder.note("only_help")
             elif builder.empty:
                 builder.lack_rows("there is no matrix: it failed, or the log is cut off", MATRIX)
-        self._parsed += [builder.parsed() for builder in self._builders]
+        self._results += [builder.parsed() for builder in self._builders]
         self._builders = []
-        return tuple(sorted(self._parsed, key=lambda result: result.first))
+        return tuple(sorted(self._results, key=lambda result: result.first))
 
 
 def _family(test: str) -> Definition:

@@ -132,8 +132,8 @@ class Osu(RunParser):
         return self._table is not None and self._table.awaits(line.split())
 
     def _start(self, text: str) -> bool:
-        if placed := _PLACED.match(text):
-            self._hosts[placed[1]] = placed[2]
+        if place := _PLACED.match(text):
+            self._hosts[place[1]] = place[2]
         elif text.startswith("Rank "):
             self._hosts.clear()  # of the run before
         return True
@@ -147,7 +147,7 @@ class Osu(RunParser):
 
     def _end(self) -> None:
         if self._table is not None:
-            self._parsed.append(self._table.parsed())
+            self._parsed.append(self._table.result())
         self._table = None
 
 
@@ -168,7 +168,7 @@ class _Table:
             self._params["memory"] = memory
         self._columns: tuple[tuple[str, str], ...] = ()
         self._last = -1
-        self._mixed = False
+        self._is_unsorted = False
         self.is_mixed = False  # with lines of another table
         self._is_announced = True  # by its title, or by another datatype
 
@@ -198,7 +198,7 @@ class _Table:
             cells = text.split()
             if len(cells) == 1 and 0 < text.count(",") == len(self._columns) - 1:  # CSV
                 return self._row(text.split(","), is_typed=True)
-            return self._varied(cells) if self._windows else self._row(cells)
+            return self._window_row(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
             return self._header(text)
         return self._read_note(text)
@@ -210,8 +210,8 @@ class _Table:
             self._columns, self._windows, self._last = columns, [], -1
             self._is_announced = False
             return True
-        if varied := _VARIED.match(text):
-            self._cell, self._windows = MULTI if varied[1] else RATE, []
+        if title := _VARIED.match(text):
+            self._cell, self._windows = MULTI if title[1] else RATE, []
         elif self._cell is not None and _WINDOWS.match(text):
             self._cell = None if self._windows else self._cell  # of another metric, without title
             self._windows, self._last = [int(word) for word in text.split()[1:]], -1
@@ -241,13 +241,13 @@ class _Table:
             self.builder.fail(f"{self._test}: data were wrong: {invalid[1]}")
         return bool(init or invalid or _KNOWN.match(text))
 
-    def _varied(self, cells: list[str]) -> bool:
+    def _window_row(self, cells: list[str]) -> bool:
         """Read a row with a column per window size."""
         size, values = count(cells[0]), numbers(cells[1:])
         expected = len(self._windows)
         if self._cell is None or size is None or values is None or len(values) != expected:
             return False
-        self._mixed |= size <= self._last
+        self._is_unsorted |= size <= self._last
         self._last = size
         scale = MB if self._cell is MULTI else 1.0
         for window, value in zip(self._windows, values, strict=True):
@@ -271,7 +271,7 @@ class _Table:
             size = count(cells[0])
             if size is None:
                 return False
-            self._mixed |= size <= self._last
+            self._is_unsorted |= size <= self._last
             self._last = size
             params["size"] = size
         for index, ((name, unit), value) in enumerate(zip(columns, values, strict=True)):
@@ -283,8 +283,8 @@ class _Table:
         if column := column_of(self._test, name, unit, one_sided=self._one_sided):
             column.add(self.builder, value, params, int(params.get("size", 0)))
 
-    def parsed(self) -> Parsed:
-        if self._mixed:
+    def result(self) -> Parsed:
+        if self._is_unsorted:
             self.builder.clear()
             self.builder.fail(
                 f"{self._test}: its sizes do not rise, so rows of several programs are mixed; "
@@ -363,8 +363,8 @@ def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
     title = test.lower()
     if not title:
         return True
-    titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
-    return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
+    is_rate = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
+    return rates == is_rate and (not overall or "non-blocking" in title or "_i" in title)
 
 
 @lru_cache(MOST)

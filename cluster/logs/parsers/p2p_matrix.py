@@ -66,7 +66,7 @@ class P2PMatrix(RunParser):
         self._in_peers = False
         self._corners: set[str] = set()  # of the matrices below the title: one, or GPU and CPU
         self._rows: set[int] = set()  # of the open matrix
-        self._untitled: dict[int, list[float]] = {}  # rows of a matrix without a title
+        self._untitled_rows: dict[int, list[float]] = {}  # rows of a matrix without a title
         self._peers: dict[int, list[str]] = {}
         self._models: dict[int, str] = {}  # of the devices
 
@@ -129,12 +129,12 @@ class P2PMatrix(RunParser):
             for column, value in zip(self._columns, values, strict=True):
                 self._add(self._run, self._title, (row, int(column)), value)
         elif not self._title:
-            self._untitled[row] = values
+            self._untitled_rows[row] = values
         return True
 
     def _untitle(self) -> None:
         """End a matrix without a title: its diagonal shows what it is."""
-        rows, columns, self._untitled = self._untitled, list(map(int, self._columns)), {}
+        rows, columns, self._untitled_rows = self._untitled_rows, list(map(int, self._columns)), {}
         cells = [(a, b, value) for a in rows for b, value in zip(columns, rows[a], strict=True)]
         inside = [value for a, b, value in cells if a == b]
         between = [value for a, b, value in cells if a != b]

@@ -117,7 +117,7 @@ class Perftest(RunParser):
         return True
 
     def _read_note(self, run: ResultBuilder, line: str) -> bool:
-        pairs, failed = _NAMED.findall(line), _FAILED.match(line)
+        pairs, failure = _NAMED.findall(line), _FAILED.match(line)
         # keep the addresses of both ends: the same one twice is a test within a host
         if end := _ADDRESS.match(line):
             self._ends.append(end[1] or end[2])
@@ -128,9 +128,9 @@ class Perftest(RunParser):
                 self._params = {"qps": int(value)}
             else:
                 run.set(name.lower(), value)
-        if failed:
-            run.fail(failed[1].strip())
-        return bool(pairs or failed or _KNOWN.match(line))
+        if failure:
+            run.fail(failure[1].strip())
+        return bool(pairs or failure or _KNOWN.match(line))
 
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         values, size = numbers(cells), count(cells[0])

@@ -68,8 +68,8 @@ class Qperf(RunParser):
             return self._figure(value)
         elif size := _SIZE.match(line):
             self._size = round(float(size[1]) * BINARY[size[2]])
-        elif failed := _FAILED.match(line):
-            self._run.fail(f"{self._params['test']}: {failed[1]}")
+        elif failure := _FAILED.match(line):
+            self._run.fail(f"{self._params['test']}: {failure[1]}")
         else:  # the load of the processor, a setting, ...
             return _KNOWN.match(line) is not None
         return True

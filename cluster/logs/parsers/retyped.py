@@ -99,15 +99,15 @@ def _columns(line: str, separator: str) -> tuple[SizeColumn | str | None, ...]:
     """Return what columns measure, or the names of those before sizes; none without sizes."""
     cells = _cells(line, separator)
     index = next((n for n, cell in enumerate(cells) if _SIZE.match(cell.replace("_", " "))), None)
-    measured = [_column(cell) for cell in cells]
-    kinds = [column.definition for column in measured if column]
-    is_typed = separator != " " or None not in measured[1:]  # else a line of nccl-tests, or prose
+    columns = [_column(cell) for cell in cells]
+    kinds = [column.definition for column in columns if column]
+    is_typed = separator != " " or None not in columns[1:]  # else a line of nccl-tests, or prose
     if index is None or not kinds or (separator == " " and (index or not is_typed)):
         return ()
-    for n, column in enumerate(measured):
+    for n, column in enumerate(columns):
         if column and kinds.count(column.definition) > 1:
-            measured[n] = column._replace(more=(("column", cells[n]),))
-    return (*map(str.lower, cells[:index]), SIZE, *measured[index + 1 :])
+            columns[n] = column._replace(more=(("column", cells[n]),))
+    return (*map(str.lower, cells[:index]), SIZE, *columns[index + 1 :])
 
 
 def _column(head: str) -> SizeColumn | None:

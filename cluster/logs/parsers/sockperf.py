@@ -57,8 +57,8 @@ class Sockperf(RunParser):
         run = self._open(lineno)
         if text.startswith("====> avg-rtt="):
             self._is_said, self._parts = True, 2 * MICRO
-        elif failed := _FAILED.match(text):
-            run.fail(failed[1])
+        elif failure := _FAILED.match(text):
+            run.fail(failure[1])
         else:
             self._figure(run, text)
         return True

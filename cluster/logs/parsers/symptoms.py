@@ -53,7 +53,7 @@ class SymptomLines(Parser):
         for kind, word, pattern in rules():
             if _DIGIT.sub("0", word) not in short:
                 continue
-            pos, lineno, counted = text.find(word), first, 0
+            pos, lineno, offset = text.find(word), first, 0
             while pos >= 0 and self._counts[kind] < MOST:
                 begin, end = text.rfind("\n", 0, pos) + 1, text.find("\n", pos)
                 end = len(text) if end < 0 else end
@@ -61,7 +61,7 @@ class SymptomLines(Parser):
                 match = pattern.search(line)
                 # libraries try networks and devices, say so, and go on
                 if match and not (kind in (CAUSE, *QUIET) and _INFORMS.search(line)):
-                    lineno, counted = lineno + text.count("\n", counted, begin), begin
+                    lineno, offset = lineno + text.count("\n", offset, begin), begin
                     self._keep(kind, line, match, lineno)
                 pos = text.find(word, end)
 

@@ -129,12 +129,12 @@ class Tables(RunParser):
         if self._is_closed and not (comment or line.rstrip().endswith("|")):
             return False  # its last cell may be cut
         is_row = len(cells) <= len(self._columns)  # else it is one of another table
-        return is_row and self._row(cells, commented=comment is not None)
+        return is_row and self._row(cells, is_comment=comment is not None)
 
     def _finish(self, run: ResultBuilder) -> None:
         """A table without figures is none of ours."""
 
-    def _row(self, cells: list[str], *, commented: bool) -> bool:
+    def _row(self, cells: list[str], *, is_comment: bool) -> bool:
         """Read a row; if it has fewer cells than the header, the last ones are missing."""
         builder = self._run
         if builder is None:
@@ -144,7 +144,7 @@ class Tables(RunParser):
         params = {name: _value(cell) for name in settings if (cell := row.get(name))}
         if gpus := _GPUS.search(row.get("description", "")):
             params["gpus"] = int(gpus[1] or gpus[2])
-        if commented:
+        if is_comment:
             builder.note("html_comments")
             params["commented"] = 1
         else:  # number a row that differs from an earlier one only in its figures
@@ -154,9 +154,9 @@ class Tables(RunParser):
                 params["row"] = self._rows[key]
         has_unit = "/s" in "".join(cells).lower()
         names = row if has_unit else _with_figures(tuple(row))
-        rated = [name for name, cell in row.items() if _RATE.match(cell)]
+        rates = [name for name, cell in row.items() if _RATE.match(cell)]
         ambiguous = _with_common_metric(self._columns)
-        several = sum(not name.startswith("expected") for name in rated) > 1
+        several = sum(not name.startswith("expected") for name in rates) > 1
         is_any = False
         for name in names:
             is_one = not (several or name in ambiguous) or name.startswith("expected")

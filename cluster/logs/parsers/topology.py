@@ -50,7 +50,7 @@ class NvidiaTopology(RunParser):
 
     def _end(self) -> None:
         if self._matrix and self._matrix.rows:
-            self._parsed.append(self._matrix.parsed())
+            self._parsed.append(self._matrix.result())
         self._matrix = None
 
 
@@ -94,7 +94,7 @@ class _Matrix:
             self.models[legend[1]] = legend[2]
         return bool(legend or _KNOWN.match(line))
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         missing = [name for name in self._names if name not in self.rows]
         builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:

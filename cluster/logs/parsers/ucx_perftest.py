@@ -46,7 +46,7 @@ class UcxPerftest(RunParser):
     marks = ("# iterations", "[thread ", "Final:")
     has_rows = True
     definitions = DEFINITIONS
-    _boxed = False
+    _is_boxed = False
 
     def _reset(self) -> None:
         self._params: dict[str, Scalar] = {}
@@ -57,7 +57,7 @@ class UcxPerftest(RunParser):
 
     def take(self, line: str, lineno: int) -> bool:
         # Other tables have bars, too, but no border above them.
-        self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
+        self._is_boxed = bool(_BORDER.match(line)) or (self._is_boxed and "|" in line)
         if row := _ROW.match(line):
             return self._row(row, lineno)
         if self._is_old and (old := _OLD_ROW.match(line)):
@@ -67,10 +67,10 @@ class UcxPerftest(RunParser):
             self._kind = kind[1]
         elif _OLD.match(line) and self._run:
             self._is_old = True
-        elif self._boxed or "|" in line or "==" in line:
+        elif self._is_boxed or "|" in line or "==" in line:
             return self._box(line, lineno)
-        elif self._run and (failed := _FAILED.match(line)):
-            self._run.fail((failed[1] or failed[2]).strip())
+        elif self._run and (failure := _FAILED.match(line)):
+            self._run.fail((failure[1] or failure[2]).strip())
         else:
             return self._run is not None and _KNOWN.match(line) is not None
         return True
@@ -93,7 +93,7 @@ class UcxPerftest(RunParser):
             self._params["size"] = int(size[1])
         elif memory and memory[2] != "host":
             self._params[f"{memory[1].lower()}_memory"] = memory[2]
-        return self._run is not None and (self._boxed or _KNOWN.match(line) is not None)
+        return self._run is not None and (self._is_boxed or _KNOWN.match(line) is not None)
 
     def _row(self, row: re.Match[str], lineno: int) -> bool:
         cells = row[2].split()

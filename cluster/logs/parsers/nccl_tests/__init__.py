@@ -65,11 +65,11 @@ class NcclTests(Parser):
     definitions = (perf_test.TIME, perf_test.ALGBW, perf_test.BUSBW, perf_test.AVERAGE)
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []  # of the tests before the last
+        self._results: list[Parsed] = []  # of the tests before the last
         self._test: perf_test.PerfTest | None = None
         self._command = ""
         self._parts: list[list[str]] = []  # parts of rows that other lines interrupted
-        self._boxed = False  # whether the last line belongs to a Markdown table with our header
+        self._is_boxed = False  # whether the last line belongs to a Markdown table with our header
 
     def take(self, line: str, lineno: int) -> bool:
         text = line.strip()
@@ -77,14 +77,14 @@ class NcclTests(Parser):
             return False
         if text[0] == text[-1] == "|":
             return self._markdown(text, lineno)
-        self._boxed = False
+        self._is_boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), lineno)
         is_known = self._read_note(text, lineno) or _KNOWN.match(text) is not None
         return is_known or self._frame(text, lineno)
 
     def _read_note(self, text: str, lineno: int) -> bool:
-        if self._test is not None and self._test.headed and text.startswith(perf_test.ENDS):
+        if self._test is not None and self._test.is_headed and text.startswith(perf_test.ENDS):
             return self._test.take(text)
         if _START.match(text):
             self._begin(text, lineno)
@@ -92,7 +92,7 @@ class NcclTests(Parser):
         if _COLUMNS.match(text):
             # read the names of the columns; below rows, they are those of the next test
             test = self._test
-            if test is not None and test.is_begun and test.columned:
+            if test is not None and test.is_begun and test.headers:
                 test = self._new(lineno)
                 test.follows = True
             (test or self._open(lineno)).header(text)
@@ -106,19 +106,19 @@ class NcclTests(Parser):
         """Read a line of a Markdown table; tables of other programs have no such rows."""
         whole = all(name in text for name in ("algbw", "busbw", "time"))  # else it was retyped
         if whole and "payload" not in text:  # of all_reduce_bench
-            self._boxed = True
+            self._is_boxed = True
             names = " ".join(_cells(_UNITS.sub("", text)))
             self._open(lineno).header(names, counts=_COUNTS.search(names) is not None)
             return True
-        if self._test is None or (not self._boxed and "|" not in text[1:-1]):
+        if self._test is None or (not self._is_boxed and "|" not in text[1:-1]):
             return False
         cells = _cells(text)
         if self._test.row(cells):
             return True
-        if self._boxed and cells[0][:1].isdigit():
-            self._test.refused += 1
+        if self._is_boxed and cells[0][:1].isdigit():
+            self._test.rejects += 1
             return False
-        return self._boxed and _RULE.match(text) is not None
+        return self._is_boxed and _RULE.match(text) is not None
 
     def look(self, line: str, lineno: int) -> str:
         """Take a part of a row that a line of NCCL follows."""
@@ -137,16 +137,16 @@ class NcclTests(Parser):
         if test.ends_before(cells) and perf_test.PerfTest(lineno).row(cells):
             test = self._new(lineno)
             test.follows = True
-        if test.row(cells) or test.row([*self._torn(), *cells]):
+        if test.row(cells) or test.row([*self._open_cells(), *cells]):
             self._parts = []
             return True
         if _HEAD.fullmatch(text):
             self._keep(cells)
             return True
-        test.refused += 1
+        test.rejects += 1
         return False
 
-    def _torn(self) -> list[str]:
+    def _open_cells(self) -> list[str]:
         """Return the cells of the row that began last."""
         heads = [i for i, cells in enumerate(self._parts) if _HEAD.fullmatch(" ".join(cells))]
         return [cell for part in self._parts[heads[-1] :] for cell in part] if heads else []
@@ -169,14 +169,14 @@ class NcclTests(Parser):
         return report is not None
 
     def results(self) -> tuple[Parsed, ...]:
-        if self._test is not None and (row := self._torn()):
-            self._test.stopped = int(row[0])
+        if self._test is not None and (row := self._open_cells()):
+            self._test.open_size = int(row[0])
         self._end()
-        return tuple(self._parsed)
+        return tuple(self._results)
 
     def _end(self) -> None:
         if self._test is not None and self._test.is_any:
-            self._parsed.append(self._test.parsed())
+            self._results.append(self._test.result())
         self._test = None
 
     def _new(self, lineno: int) -> perf_test.PerfTest:
@@ -190,17 +190,17 @@ class NcclTests(Parser):
     def _begin(self, text: str, lineno: int) -> None:
         """Begin a test, unless the one that has just begun is still at its head."""
         test = self._test
-        is_mixed = test is not None and (not test.ended if test.is_begun else test.differs(text))
+        is_mixed = test is not None and (not test.is_over if test.is_begun else test.differs(text))
         match = _NAME.match(text)
         other = test is not None and match is not None and test.name not in ("", match[1])
         if test is None or test.is_begun or other:  # another name: the last test failed at once
             test = self._new(lineno)
         test.is_mixed |= is_mixed
         test.head(text)
-        test.headed = True
+        test.is_headed = True
         test.name = match[1] if match else test.name or self._command
         self._command = ""  # the next test has its own
-        test.checked &= "validation: 0" not in text
+        test.is_checked &= "validation: 0" not in text
 
 
 def _cells(text: str) -> list[str]:
@@ -262,9 +262,9 @@ class NcclJsonReport(msgspec.Struct):
     errors: list[str] = []
 
     def fill(self, test: perf_test.PerfTest) -> None:
-        test.headed = test.ended = True
+        test.is_headed = test.is_over = True
         test.name = (self.args or [""])[0].rpartition("/")[2]
-        test.checked = bool(self.config.validation)
+        test.is_checked = bool(self.config.validation)
         self._place(test)
         for error in filter(str.strip, self.errors):
             test.builder.fail(error)

@@ -123,13 +123,13 @@ class PerfTest:
     def __init__(self, first: int) -> None:
         self.builder = ResultBuilder("nccl_tests", first)
         self.name = ""
-        self.checked = True
+        self.is_checked = True
         self.is_mixed = False  # it began before another one had ended: its rows may be of that
         self.follows = False  # it began below rows of another test, which may go on
         self._head = ""  # what it was run with
-        self.headed = False
-        self.columned = 0  # how often its columns were named
-        self.ended = False
+        self.is_headed = False
+        self.headers = 0  # how often its columns were named
+        self.is_over = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self._groups: dict[int, str] = {}  # of ranks, each of which is a communicator
         self._halves: list[HalfRow] = []
@@ -138,9 +138,9 @@ class PerfTest:
         self._scale = MICRO  # of its times
         self._alone = False  # each process ran its own test
         self._partial = False  # algorithm bandwidth was printed without each rank's own part
-        self.refused = 0  # rows whose figures do not agree
+        self.rejects = 0  # rows whose figures do not agree
         self.hidden = ""  # the first line that would be a row without the text around it
-        self.stopped = -1  # size of the last row, if it was begun and never finished
+        self.open_size = -1  # size of the last row, if it was begun and never finished
         self._average: float | None = None
         self._ends = 0  # how many last lines it has: one, or one for each process that ran alone
 
@@ -152,8 +152,8 @@ class PerfTest:
             return 0  # some of its lines are missing
         places = list(self._members.values())
         names = {host for host, _ in places}
-        repeated = len(set(places)) < len(places)
-        return max(len(names), max(Counter(places).values()) if repeated else 0)
+        has_repeats = len(set(places)) < len(places)
+        return max(len(names), max(Counter(places).values()) if has_repeats else 0)
 
     def _count_ranks(self) -> int:
         """Count the ranks; 0 if the log does not say.
@@ -164,8 +164,8 @@ class PerfTest:
             return len(self.ranks)
         if len(set(self._groups.values())) > 1:
             return len(self._members)
-        derived = 0 if self._partial else ranks_of((h.algbw, h.busbw) for h in self._halves)
-        return max(1 + max(self.ranks, default=-1), derived)
+        estimate = 0 if self._partial else ranks_of((h.algbw, h.busbw) for h in self._halves)
+        return max(1 + max(self.ranks, default=-1), estimate)
 
     @property
     def _members(self) -> dict[int, tuple[str, int]]:
@@ -175,13 +175,13 @@ class PerfTest:
 
     def ends_before(self, cells: list[str]) -> bool:
         """Tell whether a row is of another test: this one has ended, and sizes begin again."""
-        is_done = self.ended and bool(self._halves) and not (self._alone or self.is_mixed)
-        size = count(cells[0]) if is_done and self.columned <= 1 else None
+        is_done = self.is_over and bool(self._halves) and not (self._alone or self.is_mixed)
+        size = count(cells[0]) if is_done and self.headers <= 1 else None
         return size is not None and size <= self._halves[0].size
 
     @property
     def is_begun(self) -> bool:
-        return bool(self._halves or self.ended)
+        return bool(self._halves or self.is_over)
 
     def head(self, text: str) -> None:
         self._head = self._head or (text if "minBytes" in text else "")
@@ -192,20 +192,20 @@ class PerfTest:
 
     @property
     def is_any(self) -> bool:
-        has_foot = self._average is not None or self.name
+        foot = self._average is not None or self.name
         return bool(
-            self.headed or self._halves or self.builder.has_failures or (self.ended and has_foot)
+            self.is_headed or self._halves or self.builder.has_failures or (self.is_over and foot)
         )
 
     @property
     def is_mean_alone(self) -> bool:
         """Whether it is only the mean that the last line of a test says."""
-        return self._average is not None and not (self.headed or self._halves)
+        return self._average is not None and not (self.is_headed or self._halves)
 
     def header(self, text: str, *, counts: bool = True) -> None:
         """Find the width of each half of a row, to which options add columns."""
-        self.headed = True
-        self.columned += 1
+        self.is_headed = True
+        self.headers += 1
         self._counts = counts
         words = text.lstrip("# ").split()
         starts = [index for index, word in enumerate(words) if word in _TIMES]
@@ -221,10 +221,10 @@ class PerfTest:
             if rank[5]:
                 self.builder.set_device(rank[5])
         elif (foot := FOOT.match(text)) and foot[1] == CONCLUDED:
-            self.ended = True
+            self.is_over = True
             self.name = self.name or foot[2].strip()
         elif foot:
-            self.ended = True
+            self.is_over = True
             average = AVERAGE_LINE.match(text)
             self._ends += average is not None
             self._average = number(average[1]) if average else self._average
@@ -240,7 +240,7 @@ class PerfTest:
         """Read a row from the right, because the columns in its middle vary."""
         if self._row(cells, self._width):
             return True
-        bare = not self.headed and self._row(cells, HALF - 1)  # a build that counts no errors
+        bare = not self.is_headed and self._row(cells, HALF - 1)  # a build that counts no errors
         self._width -= bare
         return bare
 
@@ -288,7 +288,7 @@ class PerfTest:
             place = f"{params['size']} B, {params['place']} of place"
             self.builder.fail(f"{place}: {errors:.0f} values were wrong")
 
-    def parsed(self) -> Parsed:
+    def result(self) -> Parsed:
         builder = self.builder
         builder.title = self.name or "nccl-tests"
         groups = len(set(self._groups.values()))
@@ -300,7 +300,7 @@ class PerfTest:
             builder.add(BUSBW, half.busbw * GB, params, size=half.size)
         # Rows of two tests may come by turns: then their columns were named twice, as each size.
         points = {tuple(half.params.items()) for half in self._halves}
-        is_doubled = self.columned > 1 and not self._alone and len(points) < len(self._halves)
+        is_doubled = self.headers > 1 and not self._alone and len(points) < len(self._halves)
         is_torn = self.follows and not self._rises
         if (self.is_mixed and (self._ends != 1 or not self._rises)) or is_doubled or is_torn:
             builder.doubt()
@@ -326,7 +326,7 @@ class PerfTest:
             builder.note("family", family, ranks)
         builder.operation = operation(self.name, family)
         oddities: tuple[tuple[bool, NoteKind], ...] = (
-            (not self.checked, "unchecked"),
+            (not self.is_checked, "unchecked"),
             (self._alone, "each_alone"),
             (ranks == 1 and bool(self._halves), "one_rank"),
             (self._partial, "partial_algbw"),
@@ -334,8 +334,8 @@ class PerfTest:
         for applies, kind in oddities:
             if applies:
                 builder.note(kind)
-        if self.stopped >= 0:
-            builder.note("unfinished_row", self.stopped)
+        if self.open_size >= 0:
+            builder.note("unfinished_row", self.open_size)
         self._end(builder)
 
     def _end(self, builder: ResultBuilder) -> None:
@@ -343,11 +343,11 @@ class PerfTest:
             builder.add(AVERAGE, self._average * GB, {})
             builder.note("only_mean")
             return
-        if self._halves and not self.headed:
+        if self._halves and not self.is_headed:
             builder.lack("no_header")
-        if builder.empty and self.refused:
+        if builder.empty and self.rejects:
             builder.lack_rows(
-                f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
+                f"none of its {self.rejects} row(s) has size, count, type, time, algbw and busbw "
                 "that agree with one another in B, us and GB/s",
                 ROWS,
             )
@@ -356,9 +356,9 @@ class PerfTest:
                 "its rows cannot be read, because of other text around their columns: remove it "
                 f"({self.hidden[:60]!r})"
             )
-        elif builder.empty and (self.headed or not builder.has_failures):
+        elif builder.empty and (self.is_headed or not builder.has_failures):
             builder.lack_rows("there is no row: it ended before its first size", ROWS)
-        elif not self.ended:
+        elif not self.is_over:
             builder.lack("no_foot")
 
 
@@ -368,8 +368,8 @@ def operation(program: str, family: str) -> str:
     If its own factor contradicts that, it is one of the `family`, the collectives which have it.
     """
     stem = program.removesuffix("_mpi").removesuffix("_perf").lower()
-    listed = _OPERATIONS.get(stem.replace("_", ""), "")
-    return listed if not family or _FAMILIES.get(listed) == family else family
+    name = _OPERATIONS.get(stem.replace("_", ""), "")
+    return name if not family or _FAMILIES.get(name) == family else family
 
 
 def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
