@@ -296,6 +296,14 @@ def path_of(folder: Path, *programs: str) -> str:
     return str(folder)
 
 
+def write_program(path: Path, text: str) -> Path:
+    """Write a program that can be started, and the folder that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 def until(condition: Callable[[], Any], description: str) -> Any:
     """Wait until a condition is true, and return its value."""
     deadline = time.monotonic() + PATIENCE

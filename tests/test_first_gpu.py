@@ -13,7 +13,7 @@ import pytest
 from cluster.core.plugins import names
 from cluster.measure.benchmark import Benchmark
 from tests.clean import start_time
-from tests.conftest import ROOT, run, until
+from tests.conftest import ROOT, run, until, write_program
 from tests.snapshots import Snapshot
 
 SCRIPT = ROOT / "scripts" / "first-gpu"
@@ -110,12 +110,11 @@ def test_its_commands_are_ours_and_its_parts_have_names_of_their_own(script: Any
 def test_the_driver_counts_the_gpus(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text(
+    program = write_program(
+        tmp_path / "nvidia-smi",
         '#!/bin/sh\n[ "$*" = "-L" ] || exit 1\n'
-        "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1db694db)'\necho 'GPU 1: NVIDIA H200 (UUID: GPU-2)'\n"
+        "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1db694db)'\necho 'GPU 1: NVIDIA H200 (UUID: GPU-2)'\n",
     )
-    program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     assert script.count_gpus() == 2

@@ -16,7 +16,7 @@ from cluster.core.state.files import check_owner, make_private
 from cluster.core.state.journal import Created, Intended
 from cluster.remote.environment import wheels
 from cluster.runs import store
-from tests.conftest import ROOT, command, runs_folder
+from tests.conftest import ROOT, command, runs_folder, write_program
 from tests.snapshots import Snapshot
 
 STRANGER = 54321  # a user whom no system has
@@ -34,10 +34,8 @@ def give_away(path: Path) -> None:
 def plant(state: Path, proof: Path) -> None:
     """Write a state folder whose cluster names a `python3` of its own."""
     programs = state / "theirs" / "bin"
-    programs.mkdir(parents=True)
     for name in ("python3", "tmux", "mpirun"):
-        (programs / name).write_text(f"#!/bin/sh\ntouch {proof}\n")
-        (programs / name).chmod(0o755)
+        write_program(programs / name, f"#!/bin/sh\ntouch {proof}\n")
     machine = Machine(  # noqa: S604 - "shell" names one of our plug-ins
         name="0.mpi.theirs",
         id="local-0",

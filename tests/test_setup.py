@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tests.conftest import ROOT, path_of, run
+from tests.conftest import ROOT, path_of, run, write_program
 
 SETUP = ROOT / "scripts" / "setup"
 NEEDS = [
@@ -71,8 +71,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which nothing is installed but what scripts/setup itself uses."""
     folder = tmp_path / "bin"
     path = path_of(folder, *TOOLS)
-    (folder / "sudo").write_text('#!/bin/sh\nshift\nexec "$@"\n')
-    (folder / "sudo").chmod(0o755)
+    write_program(folder / "sudo", '#!/bin/sh\nshift\nexec "$@"\n')
     return {"PATH": path, "PYTHON": sys.executable}
 
 
@@ -85,9 +84,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
 )
 def test_what_did_not_come_is_said(status: int, message: str, bare: dict[str, str]) -> None:
     """A package manager that brings something else, and one that fails."""
-    manager = Path(bare["PATH"]) / "apt-get"
-    manager.write_text(f"#!/bin/sh\nexit {status}\n")
-    manager.chmod(0o755)
+    write_program(Path(bare["PATH"]) / "apt-get", f"#!/bin/sh\nexit {status}\n")
     result = run(str(SETUP), status=2, env=bare)
     assert message in result.stderr
     assert ("Type: sudo apt-get install tmux" in result.stderr) == bool(status)
@@ -134,8 +131,7 @@ def test_packages_of_the_system_are_asked_for_on_a_terminal(
 
 
 def program(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+    write_program(path, f"#!/bin/sh\n{script}\n")
 
 
 def test_one_program_comes_out_of_a_package_that_is_not_installed(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, run
+from tests.conftest import ROOT, run, write_program
 
 INTERPRETER = """#!/bin/sh
 case "$*" in
@@ -25,9 +25,7 @@ def project(tmp_path: Path) -> Path:
     (place / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "setup", place / "scripts")
     for name in ("one", "two"):
-        program = place / name
-        program.write_text(INTERPRETER.replace("NAME", name))
-        program.chmod(0o755)
+        write_program(place / name, INTERPRETER.replace("NAME", name))
     return place
 
 

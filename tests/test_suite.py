@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import clean
-from tests.conftest import COMMAND, ROOT, run, until
+from tests.conftest import COMMAND, ROOT, run, until, write_program
 from tests.forked import put_command
 from tests.in_process import run_here
 
@@ -159,9 +159,7 @@ def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
         ("scripts/check", "#!/bin/sh"),
         (".venv/bin/python", PYTEST),
     ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-        (tmp_path / path).chmod(0o755)
+        write_program(tmp_path / path, text)
     names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL", "ALONE")
     values = dict(zip(names, map(str, by_pytest), strict=True))
 

@@ -16,7 +16,7 @@ from cluster.agent.hardware.gpus import STATE_FIELDS as FIELDS
 from cluster.cli.commands.top import usage_text
 from cluster.core.model.hosts import GpuUsage
 from cluster.runs import store
-from tests.conftest import answer, command
+from tests.conftest import answer, command, write_program
 
 TOPOLOGY = Path(__file__).parents[1] / "logs" / "topology.nics.txt"
 NVIDIA_SMI = f"""\
@@ -48,13 +48,10 @@ END
 @pytest.fixture
 def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     folder = home / "bin"
-    folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
     def put(name: str, text: str) -> None:
-        path = folder / name
-        path.write_text(text)
-        path.chmod(0o755)
+        write_program(folder / name, text)
 
     return put
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.agent.protocol import PROGRESS, REASON, TIMED_OUT
+from tests.conftest import write_program
 from tests.snapshots import Snapshot
 
 # It refuses other words than those that the job gives it.
@@ -24,9 +25,7 @@ RUN = "; sys.exit(supervise.run_job(float(sys.argv[1]), sys.argv[2:]))"
 def run_job(folder: Path, seconds: float, name: str, first: str = "", begin: float = 0.5) -> int:
     """Run a job whose starter hangs, with so many seconds to begin."""
     programs = folder / "bin"
-    programs.mkdir()
-    (programs / name).write_text(HANGS.format(first=first))
-    (programs / name).chmod(0o755)
+    write_program(programs / name, HANGS.format(first=first))
     words = [
         sys.executable,
         "-c",

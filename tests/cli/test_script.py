@@ -13,7 +13,7 @@ import pytest
 
 from cluster.cli.commands.more.script import GATES
 from cluster.core.model.value import Value
-from tests.conftest import command, run
+from tests.conftest import command, run, write_program
 
 SMALL = ("--sizes", "8", "--metrics", "latency", "--iterations", "20")
 # aprun of one host: it takes only the flags that Cray's has, and starts the ranks by mpirun.
@@ -52,9 +52,7 @@ def show(tmp_path: Path, name: str) -> dict[str, Any]:
 
 def program(folder: Path, name: str, text: str) -> str:
     """Put a stand-in before the PATH."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
+    write_program(folder / name, text)
     return f"{folder}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 

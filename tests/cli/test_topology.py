@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import COMMAND, PATIENCE, answer, command
+from tests.conftest import COMMAND, PATIENCE, answer, command, write_program
 from tests.logs.samples import LOGS
 from tests.snapshots import Snapshot
 
@@ -96,10 +96,8 @@ def test_hosts_are_asked(
     snapshot: Snapshot, two: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No GPU is here, so a program of that name prints what one printed elsewhere."""
-    stand_in = home / "bin" / "nvidia-smi"
-    stand_in.parent.mkdir()
-    stand_in.write_text(f'#!/bin/sh\n[ "$*" = "topo -m" ] && cat {DGX}\n')
-    stand_in.chmod(0o755)
+    script = f'#!/bin/sh\n[ "$*" = "topo -m" ] && cat {DGX}\n'
+    stand_in = write_program(home / "bin" / "nvidia-smi", script)
     monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
     hosts = answer("more", "topology", "--live", two)
 

@@ -13,7 +13,7 @@ from cluster.remote.sessions.tmux import Tmux, escape, tmux_on
 from cluster.remote.shells import Shell
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
-from tests.conftest import run, sessions, until
+from tests.conftest import run, sessions, until, write_program
 from tests.contracts.sshd import Sshd, servers, sshd
 
 __all__ = ["servers", "sshd"]
@@ -151,13 +151,11 @@ def test_a_server_that_ends_with_its_last_session_is_asked_again(
 ) -> None:
     real = shutil.which("tmux")
     mark = tmp_path / "asked"
-    tmux = tmp_path / "bin" / "tmux"
-    tmux.parent.mkdir()
-    tmux.write_text(
+    tmux = write_program(
+        tmp_path / "bin" / "tmux",
         f'#!/bin/sh\n[ -e {mark} ] && exec {real} "$@"\n'
-        f"touch {mark}; echo server exited unexpectedly >&2; exit 1\n"
+        f"touch {mark}; echo server exited unexpectedly >&2; exit 1\n",
     )
-    tmux.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmux.parent}:{os.environ['PATH']}")
     server = Tmux("h", LocalShell())
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from cluster.cli.commands import doctor
 from cluster.core import extras
 from cluster.core.version import version_of_library
-from tests.conftest import ROOT, command, run
+from tests.conftest import ROOT, command, run, write_program
 from tests.snapshots import Snapshot
 
 LOG = str(ROOT / "tests" / "logs" / "osu.latency.txt")
@@ -153,10 +153,8 @@ def test_the_command_is_for_what_made_the_environment(
 ) -> None:
     prefix, tools = tmp_path / "measure", tmp_path / "tools"
     prefix.mkdir()
-    tools.mkdir()
     (prefix / file).write_text(text)
-    (tools / "uv").write_text("#!/bin/sh\n")
-    (tools / "uv").chmod(0o755)
+    write_program(tools / "uv", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     monkeypatch.setattr(sys, "prefix", str(prefix))
     monkeypatch.setattr(sys, "executable", f"{prefix}/bin/python")

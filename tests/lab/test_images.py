@@ -9,7 +9,7 @@ import pytest
 import cluster
 from cluster.core.errors import HostErrors
 from cluster.core.model.results.records import Note
-from tests.conftest import command
+from tests.conftest import command, write_program
 
 # It knows the words that we use and no others, and runs with nothing but what it was given.
 ENGINE = """\
@@ -47,8 +47,7 @@ os.execvpe(words[0], [words[0], *words[1:]], known)
 @pytest.fixture
 def boxed(own_labs: None, home: Path) -> Iterator[cluster.Cluster]:
     """Yield a lab whose ranks are to run in an image."""
-    (home / "podman").write_text(ENGINE)
-    (home / "podman").chmod(0o755)
+    write_program(home / "podman", ENGINE)
     with cluster.launch("boxed", provider="lab", options={"image": "bench/worker:1"}) as handle:
         yield handle
 

@@ -13,7 +13,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.bench.collect import Listener
 from cluster.providers.lab import LabProvider
 from cluster.providers.slurm.client import lab_machines
-from tests.conftest import answer, command
+from tests.conftest import answer, command, write_program
 
 # A user's settings, by which the last host of the lab is a login host; the nodes know its key, too.
 SETTINGS = """\
@@ -75,9 +75,7 @@ def log_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = lab_machines("nodes")[-1].address
     settings.write_text(SETTINGS.format(lab=home / "state" / "nodes" / "lab", address=address))
     programs = home / "programs"
-    programs.mkdir()
-    (programs / "ssh").write_text(SSH.format(settings=settings))
-    (programs / "ssh").chmod(0o755)
+    write_program(programs / "ssh", SSH.format(settings=settings))
     monkeypatch.setenv("PATH", str(programs), prepend=":")
 
 

@@ -11,6 +11,7 @@ from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench.plan import find_pmi
 from cluster.remote.shells import Shell
+from tests.conftest import write_program
 from tests.plain_values import plain_facts
 
 # It refuses other words than those of the question.
@@ -32,8 +33,7 @@ SRUN = """\
 def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
 ) -> None:
-    (tmp_path / "srun").write_text(SRUN.format(does=command))
-    (tmp_path / "srun").chmod(0o755)
+    write_program(tmp_path / "srun", SRUN.format(does=command))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     limit = 0.3 if "sleep" in command else 60.0  # whoever answers has time, also on a busy machine
     monkeypatch.setattr("cluster.orchestration.bench.plan.LIMIT", limit)

@@ -14,6 +14,7 @@ from cluster.orchestration.batch import slurm_gate
 from cluster.orchestration.batch.slurm_gate import SlurmGate
 from cluster.orchestration.cluster import Cluster
 from cluster.providers.slurm.client import SlurmClient
+from tests.conftest import write_program
 
 WITHIN = 40.0
 
@@ -128,8 +129,7 @@ def test_no_job_starts_on_bad_nodes_that_slurm_does_not_drain_or_hold(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name, text in (("scontrol", SCONTROL), ("squeue", "#!/bin/sh\n")):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, text)
     variables = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "REFUSED": refused,

@@ -10,6 +10,7 @@ import pytest
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.state.ssh_keys import load_or_create
 from cluster.providers.aws import request
+from tests.conftest import write_program
 
 # Without a network, `apt-get update` warns and exits with 0, and `install` finds no package.
 APT_GET = """#!/bin/sh
@@ -21,8 +22,7 @@ case $* in *install*) [ "$(grep -c install "$CALLS")" -ge "$NETWORK_AFTER" ] ;; 
 def install(tmp_path: Path, network_after: int) -> tuple[int, list[str]]:
     """Run the command that installs; give its status and how apt-get was called."""
     for name, script in (("apt-get", APT_GET), ("sleep", "#!/bin/sh\n")):
-        (tmp_path / name).write_text(script)
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, script)
     key = load_or_create(tmp_path / "key")
     text = request.user_data(ClusterSpec(name="c5"), key, 60.0, ("python3.11",)).partition("\n")[2]
     [command] = msgspec.json.decode(text)["bootcmd"]

@@ -25,7 +25,7 @@ from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import Object as ServerObject
 from cluster.providers.kubernetes.states import scheduler_words, why_over
 from cluster.remote.parallel import start
-from tests.conftest import ROOT, answer, command, until
+from tests.conftest import ROOT, answer, command, until, write_program
 from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
 from tests.fakes.kubernetes.pods import Image
 from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES, Object
@@ -76,11 +76,8 @@ def test_a_launch_starts_kubectl_as_often_for_eight_hosts_as_for_two(
     kubernetes: Kubernetes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start takes 0.1 s of a core. All pods run when the launch first asks."""
-    counted = tmp_path / "bin" / "kubectl"
-    counted.parent.mkdir()
-    real = shutil.which("kubectl")
-    counted.write_text(COUNT.format(real=real))
-    counted.chmod(0o755)
+    script = COUNT.format(real=shutil.which("kubectl"))
+    counted = write_program(tmp_path / "bin" / "kubectl", script)
     monkeypatch.setenv("PATH", f"{counted.parent}:{os.environ['PATH']}")
     for number in range(4, 8):
         kubernetes.add_node(f"node{number}")

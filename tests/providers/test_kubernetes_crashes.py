@@ -1,8 +1,6 @@
 """A process that is killed at any of its calls of kubectl: the next one leaves nothing."""
 
-import os
 import random
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -18,69 +16,33 @@ from tests import killed_processes
 from tests.conftest import LONG, until
 from tests.fakes.kubernetes import Kubernetes
 from tests.fakes.kubernetes.store import PODS
+from tests.fatal_calls import FatalCalls
 from tests.killed_processes import WAYS, clear
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 
 __all__ = ["kubernetes", "kubernetes_server"]
 SPEC = ClusterSpec(name="mine", provider="kubernetes", hosts=2, options=OPTIONS)
 MOMENTS = 30 if LONG else 6
-# Counts the calls, and kills the process that made one of them: before it, or after it did
-# everything, when its answer is lost.
-WRAPPER = """\
-#!/bin/sh
-echo "$*" | tr '\\n' ' ' >> "$KILLS/calls"
-echo >> "$KILLS/calls"
-if [ "$(wc -l < "$KILLS/calls")" = "$(cat "$KILLS/at")" ]; then
-  [ "$(cat "$KILLS/when")" = before ] || {program} "$@" > /dev/null 2>&1
-  kill -9 $PPID
-  exit 1
-fi
-exec {program} "$@"
-"""
 
 
-class Kills:
-    """kubectl, one of whose calls kills the process that made it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        path = folder / "kubectl"
-        path.write_text(WRAPPER.format(program=shutil.which("kubectl")))
-        path.chmod(0o755)
-        self.choose(0, "before")
-
-    def choose(self, call: int, when: str) -> None:
-        """Choose the call, from 1, or none. The count begins again."""
-        (self.folder / "calls").write_text("")
-        (self.folder / "at").write_text(str(call))
-        (self.folder / "when").write_text(when)
-
-    def calls(self) -> list[str]:
-        """Return the calls."""
-        return (self.folder / "calls").read_text().splitlines()
-
-    def are_over(self) -> bool:
-        """Tell whether each call has ended, also those whose process was killed."""
-        mark = f"KILLS={self.folder}".encode()
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                environment = process.joinpath("environ").read_bytes()
-                if process.joinpath("exe").readlink().name == "kubectl" and mark in environment:
-                    return False
-        return True
+def are_over(kills: FatalCalls) -> bool:
+    """Tell whether each call of kubectl has ended, also those whose process was killed."""
+    mark = f"FATAL_CALLS={kills.folder}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            environment = process.joinpath("environ").read_bytes()
+            if process.joinpath("exe").readlink().name == "kubectl" and mark in environment:
+                return False
+    return True
 
 
 @pytest.fixture
 def kills(
     kubernetes: Kubernetes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Kills]:
+) -> Iterator[FatalCalls]:
     """The wrapped kubectl; a pod of others is there before and after."""
-    folder = tmp_path / "kills"
-    folder.mkdir()
     monkeypatch.setattr("cluster.providers.kubernetes.SEEN_WITHIN", 0.3)
-    wrapper = Kills(folder)
-    monkeypatch.setenv("KILLS", str(folder))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    wrapper = FatalCalls(tmp_path / "kills", monkeypatch, "kubectl")
     kubernetes.add_pod("other")
     yield wrapper
     assert kubernetes.things() == [("pods", "other")]
@@ -89,44 +51,43 @@ def kills(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
-    kills: Kills, kubernetes: Kubernetes, way: str
+    kills: FatalCalls, kubernetes: Kubernetes, way: str
 ) -> None:
     """Each call is a place to die, before it and after it; each way gets a third of them."""
     launch_spec(SPEC).close()
-    calls = kills.calls()
+    calls, lines = kills.calls(), kills.lines()
     clear("down")
-    writes = [call for call in calls if "create --raw" in call and "dryRun" not in call]
+    writes = [line for line in lines if "create --raw" in line and "dryRun" not in line]
     assert len(writes) == 1
 
-    moments = [(nth, when) for nth in range(1, len(calls) + 1) for when in ("before", "after")]
+    moments = [(nth, when) for nth in range(len(calls)) for when in ("before", "after")]
     for nth, when in moments[WAYS.index(way) :: len(WAYS)]:
-        kills.choose(nth, when)
+        kills.choose(calls[nth], when)
         status = killed_processes.status(killed_processes.launch, SPEC)
         assert status in (-signal.SIGKILL, 0), (nth, when)  # 0: it has polled less often this time
-        kills.choose(0, when)
+        kills.choose("", when)
         clear("down" if status == 0 and way == "gc" else way)
-        assert kubernetes.things() == [("pods", "other")], (nth, when, calls[nth - 1])
+        assert kubernetes.things() == [("pods", "other")], (when, lines[nth])
 
 
 def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
-    kills: Kills, kubernetes: Kubernetes
+    kills: FatalCalls, kubernetes: Kubernetes
 ) -> None:
     launch_spec(SPEC).close()
-    kills.choose(0, "before")
+    kills.choose("", "before")
     killed_processes.down("mine")
-    calls = kills.calls()
 
-    for nth in range(1, len(calls) + 1):
+    for number, (call, line) in enumerate(zip(kills.calls(), kills.lines(), strict=True)):
         launch_spec(SPEC).close()
-        kills.choose(nth, "after" if nth % 2 else "before")
+        kills.choose(call, "before" if number % 2 else "after")
         killed_processes.status(killed_processes.down, "mine")
-        kills.choose(0, "before")
+        kills.choose("", "before")
         clear("down")
-        assert kubernetes.things() == [("pods", "other")], calls[nth - 1]
+        assert kubernetes.things() == [("pods", "other")], line
 
 
 def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
-    kills: Kills, kubernetes: Kubernetes
+    kills: FatalCalls, kubernetes: Kubernetes
 ) -> None:
     """A third of the launches are gone on from by the same command."""
     start = time.monotonic()
@@ -138,7 +99,7 @@ def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
         with killed_processes.begun(killed_processes.launch, SPEC) as process:
             time.sleep(draw.uniform(0, duration))
             process.kill()
-        until(kills.are_over, "the calls of the killed process are over")
+        until(lambda: are_over(kills), "the calls of the killed process are over")
         if moment % len(WAYS) == 0:
             launch_spec(SPEC).close()
             assert len(kubernetes.jobs()) == 1

@@ -12,7 +12,7 @@ from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
 from cluster.orchestration.launch.orphans import remove
 from cluster.providers.slurm.client import SlurmClient
-from tests.conftest import answer, command
+from tests.conftest import answer, command, write_program
 from tests.orphans import find_orphans
 from tests.providers.started_jobs import check_started_jobs
 from tests.slurm_here import SlurmHere, slurm_here
@@ -184,9 +184,7 @@ def test_without_slurm_the_message_says_where_to_look(
 
 def test_a_command_that_hangs_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A strict stand-in: a real slurmctld cannot be made to hang without stopping it."""
-    hangs = home / "squeue"
-    hangs.write_text("#!/bin/sh\nexec sleep 600\n")
-    hangs.chmod(0o755)
+    write_program(home / "squeue", "#!/bin/sh\nexec sleep 600\n")
     monkeypatch.setenv("PATH", f"{home}:/usr/bin:/bin")
     monkeypatch.setattr("cluster.providers.slurm.client.ANSWERS_WITHIN", 0.2)
 

@@ -1,7 +1,5 @@
 """A process that is killed at any of its calls of Slurm: whoever comes after it leaves no job."""
 
-import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,66 +9,28 @@ import pytest
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.launch.launch import launch_spec
 from tests import killed_processes
+from tests.fatal_calls import FatalCalls
 from tests.killed_processes import WAYS, clear
 from tests.slurm_here import SlurmHere, slurm_here
 
 __all__ = ["slurm_here"]
 SPEC = ClusterSpec(name="mine", provider="slurm", hosts=1, options={"reach": "srun"})
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "srun")
-# Counts the calls, and kills the process that made one of them: before it, or after it did
-# everything, when its answer is lost.
-WRAPPER = """\
-#!/bin/sh
-echo {name} >> "$KILLS/calls"
-if [ "{name} $(grep -c {name} "$KILLS/calls")" = "$(cat "$KILLS/at")" ]; then
-  [ "$(cat "$KILLS/when")" = before ] || {program} "$@" > /dev/null 2>&1
-  kill -9 $PPID
-  exit 1
-fi
-exec {program} "$@"
-"""
-
-
-class Kills:
-    """Slurm's commands, one of which kills who called it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in COMMANDS:
-            path = folder / name
-            path.write_text(WRAPPER.format(name=name, program=shutil.which(name)))
-            path.chmod(0o755)
-        self.choose("", "before")
-
-    def choose(self, call: str, when: str) -> None:
-        """Choose the call, such as `squeue 2`: the second one. The count begins again."""
-        (self.folder / "calls").write_text("")
-        (self.folder / "at").write_text(call)
-        (self.folder / "when").write_text(when)
-
-    def calls(self) -> list[str]:
-        """Tell calls by name and how often that came before."""
-        names = (self.folder / "calls").read_text().split()
-        return [f"{name} {names[: index + 1].count(name)}" for index, name in enumerate(names)]
 
 
 @pytest.fixture
 def kills(
     slurm_here: SlurmHere, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Kills]:
-    folder = tmp_path / "kills"
-    folder.mkdir()
-    wrapper = Kills(folder)
+) -> Iterator[FatalCalls]:
+    wrapper = FatalCalls(tmp_path / "kills", monkeypatch, *COMMANDS)
     monkeypatch.setenv("SLURM_CONF", str(slurm_here.conf))
-    monkeypatch.setenv("KILLS", str(folder))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     yield wrapper
     assert slurm_here.call("squeue", "-h") == ""
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_launch_that_is_killed_at_any_call_leaves_no_job(
-    kills: Kills, slurm_here: SlurmHere, way: str, monkeypatch: pytest.MonkeyPatch
+    kills: FatalCalls, slurm_here: SlurmHere, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """10 s: each call is a place to die, before it and after it; each way gets a third of them.
 
@@ -97,7 +57,7 @@ def test_a_launch_that_is_killed_at_any_call_leaves_no_job(
 
 
 def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
-    kills: Kills, slurm_here: SlurmHere
+    kills: FatalCalls, slurm_here: SlurmHere
 ) -> None:
     launch_spec(SPEC).close()
     kills.choose("", "before")

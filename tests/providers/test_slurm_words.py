@@ -20,6 +20,7 @@ from cluster.providers.slurm.states import (
     why_put_back,
     words_of,
 )
+from tests.conftest import write_program
 from tests.snapshots import Snapshot
 
 PRINTED = """\
@@ -112,8 +113,7 @@ def test_slurms_accounts_say_why_a_job_was_put_back(
     home: Path, monkeypatch: pytest.MonkeyPatch, states: str, text: str
 ) -> None:
     """A strict stand-in of sacct; where there are none, the real one above says so."""
-    (home / "sacct").write_text(SACCT.format(states=states))
-    (home / "sacct").chmod(0o755)
+    write_program(home / "sacct", SACCT.format(states=states))
     monkeypatch.setenv("PATH", str(home), prepend=":")
 
     before = SlurmClient().states_before("7", within=30)

@@ -20,7 +20,7 @@ from cluster.remote.parallel import try_each
 from cluster.remote.remote_shell import MOST_OUTPUT
 from cluster.remote.shells.ssh import SshShell
 from cluster.remote.transfer import ChunkWriter, StreamReader
-from tests.conftest import LONG, command, run
+from tests.conftest import LONG, command, run, write_program
 from tests.contracts.sshd import Sshd, servers, sshd
 
 __all__ = ["servers", "sshd"]
@@ -33,9 +33,7 @@ def answers(servers: Callable[..., Sshd], tmp_path: Path) -> Iterator[Callable[[
     shells: list[SshShell] = []
 
     def answer(script: str) -> SshShell:
-        evil = tmp_path / "evil"
-        evil.write_text(f"#!/bin/sh\n{script}\n")
-        evil.chmod(0o755)
+        evil = write_program(tmp_path / "evil", f"#!/bin/sh\n{script}\n")
         shells.append(SshShell(servers(f"ForceCommand {evil}").machine()))
         return shells[-1]
 

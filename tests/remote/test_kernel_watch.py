@@ -11,7 +11,7 @@ from cluster.agent import peers
 from cluster.core.errors import Unreachable
 from cluster.core.model.hosts import Machine
 from cluster.remote.shells.srun import KernelWatch, SrunShell
-from tests.conftest import processes, until
+from tests.conftest import processes, until, write_program
 
 # Stands for a network that drops what is sent: no test can take a host's power without a lab
 # (tests/lab/test_slurm.py does). It refuses other words than those of the script.
@@ -38,8 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         port = server.getsockname()[1]  # closed, as port 9 is, and only of this test
     monkeypatch.setattr(peers, "PORT", port)
     for name, text in (("timeout", TIMEOUT), ("srun", STEP)):
-        (tmp_path / name).write_text(text.format(folder=tmp_path, port=port))
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, text.format(folder=tmp_path, port=port))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     for name in ("BETWEEN", "ANSWERS_WITHIN", "SILENT"):
         monkeypatch.setattr(peers, name, 1.0)

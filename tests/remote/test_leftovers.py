@@ -14,7 +14,7 @@ from cluster.core.errors import ShellError
 from cluster.remote.sessions.leftovers import MARK, Leftovers, end_leftovers
 from cluster.remote.shells.local import LocalShell
 from tests.background import Background
-from tests.conftest import command, path_of, processes, until
+from tests.conftest import command, path_of, processes, until, write_program
 from tests.contracts.sshd import befriend, sshd
 from tests.snapshots import Snapshot
 
@@ -131,8 +131,7 @@ def test_a_search_that_fails_is_not_called_clean(
 ) -> None:
     """As where no process can be forked for it: it prints nothing, as one that finds nothing."""
     folder = Path(path_of(home / "bin", "cut", "cat", "sort", "sleep", "tr", "env"))
-    (folder / "grep").write_text('#!/bin/sh\n[ "$1" = -qzxF ]\n')
-    (folder / "grep").chmod(0o755)
+    write_program(folder / "grep", '#!/bin/sh\n[ "$1" = -qzxF ]\n')
     monkeypatch.setenv("PATH", str(folder))
     with snapshot.raises(ShellError):
         end_leftovers(LocalShell(), "somewhere")

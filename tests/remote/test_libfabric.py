@@ -10,6 +10,7 @@ from cluster.core.model.hosts import Link, Machine
 from cluster.core.model.results.records import Note
 from cluster.remote.network import libfabric
 from cluster.remote.shells.local import LocalShell
+from tests.conftest import write_program
 from tests.snapshots import Snapshot
 
 EFA = """provider: efa
@@ -26,10 +27,7 @@ def fi_info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     """Put an fi_info of the test on the PATH."""
 
     def install(script: str) -> None:
-        program = tmp_path / "bin" / "fi_info"
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
+        program = write_program(tmp_path / "bin" / "fi_info", f"#!/bin/sh\n{script}\n")
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
     return install

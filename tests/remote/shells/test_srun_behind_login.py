@@ -13,7 +13,7 @@ from cluster.core.errors import ProvisionError, ShellError
 from cluster.core.model.hosts import Machine
 from cluster.providers.slurm.client import SlurmClient
 from cluster.remote.shells.srun import SrunShell
-from tests.conftest import until
+from tests.conftest import until, write_program
 from tests.contracts.sshd import Sshd
 from tests.snapshots import Snapshot
 
@@ -74,16 +74,13 @@ def login(
 ) -> Iterator[Login]:
     """Log in by a connection per command, or by one for all, as where a login asks for a code."""
     host, local = tmp_path / "there", tmp_path / "here"
-    host.mkdir()
-    local.mkdir()
     path = f"PATH={shlex.quote(str(host))}:$PATH"
     sshd = servers(f'ForceCommand {path} exec sh -c "$SSH_ORIGINAL_COMMAND"')
     known_hosts = sshd.folder / "known_hosts"
     more = request.param.format(folder=tmp_path) if hasattr(request, "param") else ""
     ssh = OWN_SSH.format(key=sshd.folder / "user", known=known_hosts, more=more)
     for folder, name, text in ((host, "srun", SRUN), (host, "squeue", HANGS), (local, "ssh", ssh)):
-        (folder / name).write_text(text.replace("{folder}", str(host)))
-        (folder / name).chmod(0o755)
+        write_program(folder / name, text.replace("{folder}", str(host)))
     monkeypatch.setenv("PATH", str(local), prepend=":")
     yield Login(host, sshd)
     if more:
