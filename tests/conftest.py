@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hos
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts", "snapshot"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 gc.disable()  # until all is imported
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -54,6 +55,7 @@ BIN = Path(sys.executable).parent  # of cluster, mpirun and mpicc
 COMMAND = str(BIN / "cluster")
 CACHE = str(ROOT / ".cache")
 LONG = bool(os.environ.get("CLUSTER_TESTS_LONG"))  # set by scripts/test --long
+Install = Callable[[str, str], Path]  # of the fixture `install`
 PATIENCE = 120.0  # seconds that a condition may take to come true
 
 
@@ -302,6 +304,23 @@ def write_program(path: Path, text: str) -> Path:
     path.write_text(text)
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return what puts a program before all others on the PATH."""
+    folder = tmp_path / "programs"
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    return lambda name, text: write_program(folder / name, text)
+
+
+def write_files(folder: Path, **texts: str) -> Path:
+    """Write files below a folder; `__` in a name stands for `/`."""
+    for name, text in texts.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
 
 
 def until(condition: Callable[[], Any], description: str) -> Any:

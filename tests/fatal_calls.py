@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,12 @@ class FatalCalls:
         (self.folder / "lines").write_text("")
         (self.folder / "call").write_text(call)
         (self.folder / "when").write_text(when)
+
+    def calls_of(self, do: Callable[..., None], *words: str) -> list[str]:
+        """Return the calls of a function, none of which kills."""
+        self.choose("", "before")
+        do(*words)
+        return self.calls()
 
     def lines(self) -> list[str]:
         """Return the calls with their arguments."""

@@ -13,7 +13,7 @@ import pytest
 from cluster.core.plugins import names
 from cluster.measure.benchmark import Benchmark
 from tests.clean import start_time
-from tests.conftest import ROOT, run, until, write_program
+from tests.conftest import ROOT, Install, run, until
 from tests.snapshots import Snapshot
 
 SCRIPT = ROOT / "scripts" / "first-gpu"
@@ -107,15 +107,12 @@ def test_its_commands_are_ours_and_its_parts_have_names_of_their_own(script: Any
     assert {"gpu", "training", "collectives", "within", "p2p"} == benches
 
 
-def test_the_driver_counts_the_gpus(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = write_program(
-        tmp_path / "nvidia-smi",
+def test_the_driver_counts_the_gpus(script: Any, install: Install) -> None:
+    program = install(
+        "nvidia-smi",
         '#!/bin/sh\n[ "$*" = "-L" ] || exit 1\n'
         "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1db694db)'\necho 'GPU 1: NVIDIA H200 (UUID: GPU-2)'\n",
     )
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     assert script.count_gpus() == 2
     program.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import ROOT
-from watched import CASES, KINDS, LENGTH, SEEDS, middle_step_series, share, stationary, step_series
+from watched import CASES, SEEDS, middle_step_series, share, stationary, step_series
 
 from cluster.analysis.statistics.change_points import SMALLEST, look
+from tests.analysis.random_series import KINDS, LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """What a host tells of GPUs, by a driver's program that answers as a real one did."""
 
 import json
-import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from cluster.agent.hardware.gpus import STATE_FIELDS as FIELDS
 from cluster.cli.commands.top import usage_text
 from cluster.core.model.hosts import GpuUsage
 from cluster.runs import store
-from tests.conftest import answer, command, write_program
+from tests.conftest import Install, answer, command
 
 TOPOLOGY = Path(__file__).parents[1] / "logs" / "topology.nics.txt"
 NVIDIA_SMI = f"""\
@@ -45,17 +43,6 @@ END
 """
 
 
-@pytest.fixture
-def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    folder = home / "bin"
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-
-    def put(name: str, text: str) -> None:
-        write_program(folder / name, text)
-
-    return put
-
-
 def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setattr("cluster.agent.commands.find_program", lambda _: None)
     assert gpus.list_gpus() == ()
@@ -65,7 +52,7 @@ def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home:
 
 
 def test_a_live_view_has_the_gpus_of_hosts_that_have_some(
-    install: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+    install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as context:
         context.setattr("cluster.agent.commands.find_program", lambda _: None)
@@ -82,13 +69,13 @@ def test_a_live_view_has_the_gpus_of_hosts_that_have_some(
     assert "GPUs" not in usage_text([plain], "")
 
 
-def test_a_driver_that_fails_is_none(install: Callable[[str, str], None]) -> None:
+def test_a_driver_that_fails_is_none(install: Install) -> None:
     words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     install("nvidia-smi", f'#!/bin/sh\necho "{words}"\nexit 9\n')
     assert gpus.list_gpus() == ()
 
 
-def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) -> None:
+def test_what_is_there_is_told(install: Install, home: Path) -> None:
     install("nvidia-smi", NVIDIA_SMI)
     modules = home / "modules"
     modules.write_text("nvidia_peermem 16384 0 - Live 0x0\nnvidia 1 2 gdrdrv, Live 0x0\n")
@@ -101,9 +88,7 @@ def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) 
     assert gpus.modules(modules) == ("nvidia_peermem",)
 
 
-def test_open_mpi_is_asked_for_cuda(
-    install: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open_mpi_is_asked_for_cuda(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     install("ompi_info", OMPI_INFO)
     monkeypatch.setattr("sys.executable", "/nowhere/python3")  # its own MPI would come first
     assert gpus.mpi_flags() == {
@@ -114,7 +99,7 @@ def test_open_mpi_is_asked_for_cuda(
 
 
 @pytest.mark.usefixtures("tools")
-def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> None:
+def test_a_run_keeps_it_and_shows_it(install: Install) -> None:
     install("nvidia-smi", NVIDIA_SMI)
     bench = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iterations=9")
     host = host_facts().host
@@ -139,7 +124,7 @@ def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> Non
     ],
 )
 def test_what_joins_two_gpus_bounds_what_they_exchange(
-    install: Callable[[str, str], None],
+    install: Install,
     model: str,
     path: str,
     variables: dict[str, str],
@@ -172,7 +157,7 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
 
 
 @pytest.mark.usefixtures("tools")
-def test_a_host_that_lacked_something_is_asked_again(install: Callable[[str, str], None]) -> None:
+def test_a_host_that_lacked_something_is_asked_again(install: Install) -> None:
     """The first refusal was for the GPU; the next, of the same cluster, is for what comes next."""
     if host_facts().gpus:
         pytest.skip("there is a GPU here")

@@ -17,7 +17,7 @@ import pytest
 from cluster.agent.hang import HEAD, LATEST, SLOT, SLOTS, report
 from cluster.core.model.hang import HostReport
 from cluster.logs.dumps import read_dump
-from tests.conftest import until, write_program
+from tests.conftest import Install, until
 from tests.logs.dumps.samples import RAS, RAS_TEXT
 
 LINE = b"""{"header":{"id":"0xa","rank":3,"n_ranks":4},"metadata":\
@@ -177,11 +177,10 @@ def test_a_native_stack_is_read_on_request_and_the_process_goes_on(tmp_path: Pat
 
 
 def test_a_process_that_may_not_be_looked_at_has_no_native_stack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, install: Install
 ) -> None:
-    for name, line in {"eu-stack": "exit 2", "eu-addr2line": f"touch {tmp_path}/asked"}.items():
-        write_program(tmp_path / name, f"#!/bin/sh\n{line}\n")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    install("eu-stack", "#!/bin/sh\nexit 2\n")
+    install("eu-addr2line", f"#!/bin/sh\ntouch {tmp_path}/asked\n")
     with sleep_begun(tmp_path):
         files = report(tmp_path, native=True).files
 

@@ -12,6 +12,7 @@ from cluster.core.model.hosts import Tuning
 from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import revision
+from tests.conftest import write_files
 
 MOUNTS = r"""22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw,discard
 30 22 0:25 / /tmp rw shared:9 - tmpfs tmpfs rw
@@ -21,18 +22,10 @@ MOUNTS = r"""22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw,discar
 """
 
 
-def host(root: Path, **files: str) -> Path:
-    for name, text in files.items():
-        path = root / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
-
-
 def test_a_host_says_how_it_is_set_up(tmp_path: Path) -> None:
     """Frequency, threads, memory nodes, settings and firmware are read from the kernel."""
     cpu = "sys__devices__system__cpu__"
-    root = host(
+    root = write_files(
         tmp_path,
         **{
             f"{cpu}cpu0__cpufreq__scaling_governor": "powersave\n",
@@ -74,7 +67,7 @@ def test_threads_of_a_core(tmp_path: Path, siblings: str, threads: int) -> None:
     """The kernel writes them as a list of ranges."""
     name = "sys__devices__system__cpu__cpu0__topology__thread_siblings_list"
 
-    assert threads == read_tuning(Path("/"), host(tmp_path, **{name: siblings})).threads
+    assert threads == read_tuning(Path("/"), write_files(tmp_path, **{name: siblings})).threads
 
 
 @pytest.mark.parametrize(
@@ -88,13 +81,13 @@ def test_threads_of_a_core(tmp_path: Path, siblings: str, threads: int) -> None:
 )
 def test_what_a_folder_is_stored_on(tmp_path: Path, folder: str, expected: str) -> None:
     """The deepest file system that holds it, and the last of those mounted there."""
-    assert expected == storage(Path(folder), host(tmp_path, proc__self__mountinfo=MOUNTS))
+    assert expected == storage(Path(folder), write_files(tmp_path, proc__self__mountinfo=MOUNTS))
 
 
 def test_a_host_that_says_nothing(tmp_path: Path) -> None:
     """What is not known is empty, and no failure."""
     assert Tuning() == read_tuning(Path("/"), tmp_path)
-    assert not storage(Path("/"), host(tmp_path, proc__self__mountinfo="1 2\n- x\n"))
+    assert not storage(Path("/"), write_files(tmp_path, proc__self__mountinfo="1 2\n- x\n"))
 
 
 def test_the_facts_of_this_host_have_it(tmp_path: Path) -> None:

@@ -1,45 +1,17 @@
 """Changes of series: few false alarms, and a step is found where it is, soon."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 import pytest
-from numpy.random import Generator
-from numpy.typing import NDArray
 
 from cluster.analysis.statistics.change_points import SMALLEST, look
-
-Floats = NDArray[np.float64]
+from tests.analysis.random_series import KINDS, LENGTH, Floats, normal
 
 COUNT = 250  # of each of four kinds
-LENGTH = 60
 SEED = 390_200  # no threshold was chosen with it: scripts/bench/watched.py
-
-
-def normal(chance: Generator) -> Floats:
-    return 1 + 0.02 * chance.standard_normal(LENGTH)
-
-
-def log_normal(chance: Generator) -> Floats:
-    return np.exp(0.3 * chance.standard_normal(LENGTH))
-
-
-def bimodal(chance: Generator) -> Floats:
-    modes = np.where(chance.random(LENGTH) < 0.3, 1.05, 1.0)
-    return modes + 0.005 * chance.standard_normal(LENGTH)
-
-
-def autoregressive(chance: Generator) -> Floats:
-    values = [0.0]
-    for noise in chance.standard_normal(LENGTH + 50):
-        values.append(0.5 * values[-1] + noise)
-    return 1 + 0.02 * np.array(values[-LENGTH:])
-
-
-KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal, autoregressive)
 
 
 @pytest.mark.quick(False)  # seconds

@@ -1,6 +1,7 @@
 """Which rank a job waits for: planted hangs of every class, jobs that are only slow, real dumps."""
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,23 @@ DUMPS = ROOT / "tests" / "logs" / "dumps"
 NOW = 1_790_000_000.0
 
 
+def member(
+    source: str, rank: int, group: str, ranks: tuple[int, ...], at: float = NOW, **fields: Any
+) -> Snapshot:
+    """Return a rank of one group."""
+    groups = (Membership(group=group, ranks=ranks),)
+    return Snapshot(source=source, rank=rank, at=at, groups=groups, **fields)
+
+
 def job(size: int, step: float, number: int, waits: float) -> list[Snapshot]:
     """Return ranks that all have entered a collective, `waits` seconds ago."""
     return [
-        Snapshot(
-            source="flight_recorder",
-            rank=rank,
+        member(
+            "flight_recorder",
+            rank,
+            "0",
+            tuple(range(size)),
             host=f"{rank // 8}.mpi",
-            at=NOW,
-            groups=(Membership(group="0", ranks=tuple(range(size))),),
             operations=tuple(
                 Operation(
                     group="0",
@@ -42,6 +51,16 @@ def job(size: int, step: float, number: int, waits: float) -> list[Snapshot]:
             ),
         )
         for rank in range(size)
+    ]
+
+
+def ras_counts(group: str, entered: Sequence[int], at: float = NOW) -> list[Snapshot]:
+    """Return ranks of one group by their number of AllReduces, as NCCL counts them."""
+    everyone = tuple(range(len(entered)))
+    counts = [Count(group=group, name="AllReduce", entered=count) for count in entered]
+    return [
+        member("nccl_ras", rank, group, everyone, at, counts=(count,))
+        for rank, count in enumerate(counts)
     ]
 
 
@@ -116,18 +135,8 @@ def test_a_chain_of_groups_ends_at_the_rank_that_waits_for_nobody() -> None:
 
 
 def test_counts_of_ras_name_the_rank_that_is_behind() -> None:
-    ranks = [
-        Snapshot(
-            source="nccl_ras",
-            rank=rank,
-            at=moment,
-            groups=(Membership(group="c", ranks=(0, 1, 2, 3)),),
-            counts=(Count(group="c", name="AllReduce", entered=811 + (rank != 2)),),
-        )
-        for rank in range(4)
-        for moment in (NOW, NOW + 30)
-    ]
-    answer = diagnose(ranks)
+    numbers = (812, 812, 811, 812)
+    answer = diagnose([*ras_counts("c", numbers), *ras_counts("c", numbers, NOW + 30)])
     assert answer.verdict == "hung"
     assert answer.cause is not None
     assert answer.cause.stuck is not None
@@ -234,16 +243,12 @@ def test_a_job_of_which_one_group_goes_on_and_no_other_waits_long_is_slow() -> N
     """Ranks 0 and 1 end a collective between two looks, and 2 and 3 wait for each other."""
 
     def look(moment: float, number: int) -> list[Snapshot]:
-        pairs = [("a", (0, 1), number, moment - 0.5), ("b", (2, 3), 7, NOW - 4)]
+        first = Operation(group="a", number=number, name="all_reduce", since=moment - 0.5)
+        second = Operation(group="b", number=7, name="all_reduce", since=NOW - 4)
+        pairs = ((first, (0, 1)), (second, (2, 3)))
         return [
-            Snapshot(
-                source="flight_recorder",
-                rank=rank,
-                at=moment,
-                groups=(Membership(group=group, ranks=ranks),),
-                operations=(Operation(group=group, number=n, name="all_reduce", since=since),),
-            )
-            for group, ranks, n, since in pairs
+            member("flight_recorder", rank, entered.group, ranks, moment, operations=(entered,))
+            for entered, ranks in pairs
             for rank in ranks
         ]
 

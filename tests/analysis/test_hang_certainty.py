@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cluster.analysis.hang import diagnose
 from cluster.analysis.hang.situation import with_ranks
 from cluster.core.model.hang import Count, Frame, HangAnswer, Membership, Operation, Snapshot
-from tests.analysis.test_hang import NOW, absent, job, last
+from tests.analysis.test_hang import NOW, absent, job, last, member, ras_counts
 
 Snapshots = list[Snapshot]
 HOUR = 3600.0
@@ -52,11 +52,11 @@ def stages(*entered: Iterable[str]) -> Snapshots:
     """Return ranks of a pipeline that wait for messages; a name that begins with + has ended."""
     every = tuple(range(len(entered)))
     return [
-        Snapshot(
-            source="flight_recorder",
-            rank=rank,
-            at=NOW,
-            groups=(Membership(group="pp", ranks=every),),
+        member(
+            "flight_recorder",
+            rank,
+            "pp",
+            every,
             operations=tuple(
                 message(rank, name.strip("+"), is_done=name.startswith("+"), number=number)
                 for number, name in enumerate(("+send 9->9", *names), 1)
@@ -181,17 +181,7 @@ def one_recorder() -> Snapshots:
 def dump_before_counts() -> Snapshots:
     """The Flight Recorder was written an hour ago, in a short wait; NCCL counts now."""
     ranks = [replace(entry, at=entry.at - HOUR) for entry in late(waits=1 + HOUR)]
-    counts = [
-        Snapshot(
-            source="nccl_ras",
-            rank=rank,
-            at=NOW,
-            groups=(Membership(group="0x1", ranks=(0, 1, 2, 3)),),
-            counts=(Count(group="0x1", name="AllReduce", entered=9),),
-        )
-        for rank in range(4)
-    ]
-    return [*ranks, *twice(counts), *states()]
+    return [*ranks, *twice(ras_counts("0x1", (9, 9, 9, 9))), *states()]
 
 
 def half_overwritten() -> Snapshots:

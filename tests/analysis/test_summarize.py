@@ -133,16 +133,7 @@ def test_a_rate_is_not_the_median_of_rates() -> None:
 
 def test_what_was_measured_as_a_rate_stays_one() -> None:
     metric = definition(unit="B/s")
-    rate = Measurement(
-        metric="m",
-        definition=metric.id,
-        unit="B/s",
-        params={},
-        rank=0,
-        host="h",
-        values=TWENTY_ONE,
-        bytes=8,
-    )
+    rate = msgspec.structs.replace(measurement(metric, TWENTY_ONE, size=8), unit="B/s")
     summary = only(rate, metric=metric)
 
     assert (summary.unit, summary.median, summary.ci) == ("B/s", 11.0, (6.0, 16.0))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import COMMAND, PATIENCE, answer, command, write_program
+from tests.conftest import COMMAND, PATIENCE, Install, answer, command
 from tests.logs.samples import LOGS
 from tests.snapshots import Snapshot
 
@@ -92,13 +92,9 @@ def test_hosts_without_gpus_say_so(snapshot: Snapshot, two: str) -> None:
     command("down", two)
 
 
-def test_hosts_are_asked(
-    snapshot: Snapshot, two: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_are_asked(snapshot: Snapshot, two: str, install: Install) -> None:
     """No GPU is here, so a program of that name prints what one printed elsewhere."""
-    script = f'#!/bin/sh\n[ "$*" = "topo -m" ] && cat {DGX}\n'
-    stand_in = write_program(home / "bin" / "nvidia-smi", script)
-    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    stand_in = install("nvidia-smi", f'#!/bin/sh\n[ "$*" = "topo -m" ] && cat {DGX}\n')
     hosts = answer("more", "topology", "--live", two)
 
     assert [host["host"] for host in hosts] == ["0.mpi.two"]  # both are this machine

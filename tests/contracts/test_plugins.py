@@ -24,6 +24,7 @@ from cluster.measure.starters import Starter
 from cluster.providers import Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats import Report
+from tests.plain_values import plain_summary
 
 KINDS: tuple[type[Plugin], ...] = (Benchmark, Parser, Provider, Report, Shell, Starter)
 ALL = [
@@ -37,13 +38,10 @@ LAYOUTS = [
     Layout(addresses=("10.0.0.1", "10.0.0.2"), cores=8),
     Layout(addresses=("10.0.0.1", "10.0.0.1", "10.0.0.3"), ranks_per_host=3, cores=2, root=True),
 ]
-SUMMARY = Summary(
+SUMMARY = plain_summary(
+    1e-6,
     metric="latency",
-    unit="s",
-    better="lower",
     params={"size": 8, "rank": 0},
-    n=20,
-    median=1e-6,
     ci=(0.9e-6, 1.1e-6),
     p5=0.8e-6,
     p95=2e-6,

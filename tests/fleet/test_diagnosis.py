@@ -424,29 +424,15 @@ def test_a_host_that_is_low_at_random_has_no_bad_link(
 
 
 @pytest.mark.parametrize(
-    ("fabric", "background", "oversubscription", "grouped", "seed"),
+    "fleet",
     [
-        ("leafspine:2x4", 0.5, 3.0, False, 1001),
-        ("leafspine:4x4", 0.5, 1.0, True, 1002),
-        ("leafspine:2x4", 0.2, 3.0, False, 1006),
+        Simulated("leafspine:2x4", seed=1001, background=0.5, oversubscription=3.0, grouped=False),
+        Simulated("leafspine:4x4", seed=1002, background=0.5),
+        Simulated("leafspine:2x4", seed=1006, background=0.2, oversubscription=3.0, grouped=False),
     ],
 )
-def test_traffic_of_others_is_no_bad_link(
-    fabric: str,
-    background: float,
-    oversubscription: float,
-    grouped: bool,  # noqa: FBT001 - a parameter of a test
-    seed: int,
-) -> None:
+def test_traffic_of_others_is_no_bad_link(fleet: Simulated) -> None:
     """A pair alone is low as often as the flows of others meet it, and so are all others."""
-    fleet = Simulated(
-        fabric,
-        seed=seed,
-        background=background,
-        oversubscription=oversubscription,
-        grouped=grouped,
-    )
-
     assert [kind for kind, _, _ in blame(fleet.check()) if kind == "LINK"] == []
 
 

@@ -60,18 +60,12 @@ def test_no_healthy_host_is_blamed(
 
 @pytest.mark.parametrize("fabric", ["leafspine:1x8", "leafspine:4x4"])
 @pytest.mark.parametrize(
-    ("fault", "undirected", "directed"),
-    [
-        ("host:7=0.6", "host:7", "host:7 both"),
-        ("host:3:tx=0.8", "host:3", "host:3 tx"),
-        ("host:7:rx=0.4", "host:7", "host:7 rx"),
-    ],
+    ("fault", "part"),
+    [("host:7=0.6", "host:7 both"), ("host:3:tx=0.8", "host:3 tx"), ("host:7:rx=0.4", "host:7 rx")],
 )
-def test_a_bad_host_is_named_if_all_pairs_were_tested(
-    fabric: str, fault: str, undirected: str, directed: str
-) -> None:
-    assert bad(judge(fabric, fault)) == [undirected]
-    assert bad(judge(fabric, fault, directed=True)) == [directed]
+def test_a_bad_host_is_named_if_all_pairs_were_tested(fabric: str, fault: str, part: str) -> None:
+    assert bad(judge(fabric, fault)) == [part.partition(" ")[0]]
+    assert bad(judge(fabric, fault, directed=True)) == [part]
 
 
 def test_a_few_rounds_are_too_few_to_blame_a_host() -> None:

@@ -45,16 +45,19 @@ os.execvpe(words[0], [words[0], *words[1:]], known)
 
 
 @pytest.fixture
-def boxed(own_labs: None, home: Path) -> Iterator[cluster.Cluster]:
+def boxed(own_labs: None) -> Iterator[cluster.Cluster]:
     """Yield a lab whose ranks are to run in an image."""
-    write_program(home / "podman", ENGINE)
     with cluster.launch("boxed", provider="lab", options={"image": "bench/worker:1"}) as handle:
         yield handle
 
 
+def put_engine(boxed: cluster.Cluster, home: Path, text: str = ENGINE) -> None:
+    boxed.put(write_program(home / "podman", text), "/usr/local/bin/podman")
+
+
 def test_ranks_run_in_a_container(boxed: cluster.Cluster, home: Path) -> None:
     """The image is fetched once, and what mpirun tells ranks reaches them."""
-    boxed.put(home / "podman", "/usr/local/bin/podman")
+    put_engine(boxed, home)
     run = boxed.bench("p2p", metrics=["latency"], sizes="8", iterations=10)
     boxed.bench("p2p", metrics=["latency"], sizes="8", iterations=10)
 
@@ -69,7 +72,7 @@ def test_ranks_in_a_container_are_profiled(boxed: cluster.Cluster, home: Path) -
     """The profiler is compiled by the image, for the MPI in it; engines themselves are let be."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler: apt-get install gcc")
-    boxed.put(home / "podman", "/usr/local/bin/podman")
+    put_engine(boxed, home)
     how = {"metrics": ["latency"], "sizes": "8", "iterations": 10, "warm_up": 0}
     run = boxed.bench("p2p", profile="own", **how)  # type: ignore[arg-type]
     log = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
@@ -85,8 +88,7 @@ def test_a_profiler_that_the_image_does_not_see_is_refused(
 ) -> None:
     """The linker would only warn, and no profile be written."""
     hidden = 'if words[0] == "python3" and words[-1] == "/opt/own.so":\n    sys.exit(1)\nos.execvpe'
-    (home / "podman").write_text(ENGINE.replace("os.execvpe", hidden))
-    boxed.put(home / "podman", "/usr/local/bin/podman")
+    put_engine(boxed, home, ENGINE.replace("os.execvpe", hidden))
     boxed.run(["sh", "-c", "mkdir -p /opt && touch /opt/own.so"])
     with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p", profile="/opt/own.so")
@@ -101,8 +103,7 @@ def test_an_image_without_a_compiler_is_said_to_lack_one(
     boxed: cluster.Cluster, home: Path
 ) -> None:
     patch = 'known["OMPI_CC"] = "/nowhere/cc"\nos.execvpe'
-    (home / "podman").write_text(ENGINE.replace("os.execvpe", patch))
-    boxed.put(home / "podman", "/usr/local/bin/podman")
+    put_engine(boxed, home, ENGINE.replace("os.execvpe", patch))
     with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p", profile="own")
 
@@ -111,8 +112,7 @@ def test_an_image_without_a_compiler_is_said_to_lack_one(
 
 
 def test_an_image_without_what_ranks_need_is_refused(boxed: cluster.Cluster, home: Path) -> None:
-    (home / "podman").write_text(ENGINE.replace("{folder}/env/bin:", ""))
-    boxed.put(home / "podman", "/usr/local/bin/podman")
+    put_engine(boxed, home, ENGINE.replace("{folder}/env/bin:", ""))
     with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p")
 

@@ -1,8 +1,6 @@
 """What is asked of srun before it starts ranks."""
 
-import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench.plan import find_pmi
 from cluster.remote.shells import Shell
-from tests.conftest import write_program
+from tests.conftest import Install
 from tests.plain_values import plain_facts
 
 # It refuses other words than those of the question.
@@ -31,10 +29,9 @@ SRUN = """\
     ],
 )
 def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, message: str
+    install: Install, monkeypatch: pytest.MonkeyPatch, command: str, message: str
 ) -> None:
-    write_program(tmp_path / "srun", SRUN.format(does=command))
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    install("srun", SRUN.format(does=command))
     limit = 0.3 if "sleep" in command else 60.0  # whoever answers has time, also on a busy machine
     monkeypatch.setattr("cluster.orchestration.bench.plan.LIMIT", limit)
     shell = plugins.find(Shell, "local")()

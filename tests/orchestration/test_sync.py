@@ -15,7 +15,7 @@ from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.sync import LocalTree, Sync, compare, read_tree
 from cluster.remote.files.host_files import TreeEntry, list_tree
 from cluster.remote.shells.local import LocalShell
-from tests.conftest import answer, command, tries
+from tests.conftest import answer, command, tries, write_files
 from tests.snapshots import Snapshot
 
 ODD = (
@@ -38,14 +38,6 @@ def c(home: Path) -> Cluster:
     return cluster.launch("here", provider="local", hosts=1)
 
 
-def write(folder: Path, **texts: str) -> Path:
-    for name, text in texts.items():
-        file = folder / name.replace("__", "/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return folder
-
-
 def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
 
@@ -54,7 +46,7 @@ def test_only_what_differs_is_sent(
     snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     target = str(tmp_path / "there")
-    source = write(home / "code", main="one", sub__deep="two", sub__more="three")
+    source = write_files(home / "code", main="one", sub__deep="two", sub__more="three")
 
     first = c.sync(source, target)
     again = c.sync(source, target)
@@ -73,7 +65,7 @@ def test_what_changed_without_another_size_or_time_is_found_by_its_content(
 ) -> None:
     """Another time and the same content sends nothing, and the next sync asks no more."""
     target = tmp_path / "there"
-    source = write(home / "code", same="text", other="text")
+    source = write_files(home / "code", same="text", other="text")
     for file in source.iterdir():
         os.utime(file, (1_000_000, 1_000_000))
     c.sync(source, str(target))
@@ -91,7 +83,7 @@ def test_what_changed_without_another_size_or_time_is_found_by_its_content(
 
 def test_gitignore_caches_and_environments_are_left_out(c: Cluster, home: Path) -> None:
     """Nested files count, a later pattern wins, and so does the file nearer to the name."""
-    repository = write(
+    repository = write_files(
         home / "repository",
         **{
             ".gitignore": "*.log\nbuild/\n!important.log\n/data\n",
@@ -128,7 +120,7 @@ def test_gitignore_caches_and_environments_are_left_out(c: Cluster, home: Path) 
 
 
 def test_git_would_send_the_same(home: Path) -> None:
-    repository = write(
+    repository = write_files(
         home / "repository",
         **{
             ".gitignore": "*.o\n/top\nsub/*.txt\n!sub/keep.txt\nfoo/**/bar\n\\#x\ntrail \n",
@@ -174,7 +166,7 @@ def test_any_name_arrives(c: Cluster, home: Path, tmp_path: Path) -> None:
 def test_links_stay_links_and_those_that_lead_out_are_named(
     snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
-    source = write(home / "code", file="text", sub__file="text")
+    source = write_files(home / "code", file="text", sub__file="text")
     (source / "in").symlink_to("./sub")
     (source / "sub" / "up").symlink_to("../file")
     (source / "out").symlink_to("../secret")
@@ -194,12 +186,12 @@ def test_links_stay_links_and_those_that_lead_out_are_named(
 def test_nothing_is_written_through_a_link_that_became_a_folder(
     c: Cluster, home: Path, tmp_path: Path
 ) -> None:
-    outside = write(tmp_path / "outside", kept="theirs")
-    source = write(home / "code", file="text")
+    outside = write_files(tmp_path / "outside", kept="theirs")
+    source = write_files(home / "code", file="text")
     (source / "data").symlink_to(outside)
     c.sync(source, str(tmp_path / "there"))
     (source / "data").unlink()
-    write(source, data__kept="ours")
+    write_files(source, data__kept="ours")
 
     with pytest.raises(ShellError, match="data is no folder on the host"):
         c.sync(source, str(tmp_path / "there"))
@@ -215,9 +207,9 @@ def test_only_delete_removes_and_nothing_that_is_ignored(
     c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "there"
-    source = write(home / "code", **{"main": "", ".gitignore": "*.out\nresults/\n"})
+    source = write_files(home / "code", **{"main": "", ".gitignore": "*.out\nresults/\n"})
     c.sync(source, str(target))
-    write(
+    write_files(
         target, **{"old__a": "", "old__b.out": "", "gone": "", "results__deep__x": "", "y.out": ""}
     )
 
@@ -234,8 +226,8 @@ def test_a_folder_in_the_place_of_a_file_is_removed_on_demand_only(
     snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "there"
-    source = write(home / "code", thing="text")
-    write(target, thing__inside="")
+    source = write_files(home / "code", thing="text")
+    write_files(target, thing__inside="")
 
     with snapshot.raises(ClusterError):
         c.sync(source, str(target))
@@ -248,8 +240,8 @@ def test_a_folder_that_holds_what_is_ignored_is_not_removed(
     c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "there"
-    source = write(home / "code", **{"thing": "text", ".gitignore": "*.out"})
-    write(target, **{"thing__inside": "", "thing__deep__y.out": "results"})
+    source = write_files(home / "code", **{"thing": "text", ".gitignore": "*.out"})
+    write_files(target, **{"thing__inside": "", "thing__deep__y.out": "results"})
 
     with pytest.raises(ShellError, match=re.escape("thing/deep/y.out is on the host")):
         c.sync(source, str(target), delete=True)
@@ -260,7 +252,7 @@ def test_a_file_that_changes_all_the_time_is_named(
     snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     """Here it has changed whenever it was sent."""
-    source, target = write(home / "code", quiet="text", log=""), str(tmp_path / "there")
+    source, target = write_files(home / "code", quiet="text", log=""), str(tmp_path / "there")
 
     def read(_: object) -> LocalTree:
         with (source / "log").open("a") as log:
@@ -301,7 +293,7 @@ def test_files_take_a_fixed_time_each_whatever_their_number(
 
 def test_a_folder_inside_itself_is_left_out(c: Cluster, home: Path) -> None:
     """On this machine, the two may be one in the other."""
-    write(home, main="text")
+    write_files(home, main="text")
 
     for _ in range(3):
         report = c.sync(home, str(home / "copy"))
@@ -312,17 +304,17 @@ def test_a_folder_inside_itself_is_left_out(c: Cluster, home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "nothing", "file"])
 def test_what_is_no_folder_is_refused(c: Cluster, home: Path, name: str) -> None:
-    write(home, file="text")
+    write_files(home, file="text")
 
     with pytest.raises(SpecError):
         c.sync(name, str(home / "there"))
-    write(home / "code", a="")
+    write_files(home / "code", a="")
     with pytest.raises(ClusterError, match="file"):
         c.sync(home / "code", str(home / "file"))
 
 
 def test_the_command_says_what_it_did(c: Cluster, home: Path) -> None:
-    write(home / "code", main="text", **{".gitignore": "*.o", "a.o": ""})
+    write_files(home / "code", main="text", **{".gitignore": "*.o", "a.o": ""})
 
     output = command("more", "sync", "here", "code", str(home / "there")).stdout
     again = answer("more", "sync", "here", "code", str(home / "there"))

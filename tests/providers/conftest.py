@@ -30,6 +30,12 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a second, within the patience of users."""
+    monkeypatch.setenv("CLUSTER_LATE", "1")
+
+
+@pytest.fixture
 def after_a_second(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let clouds be consistent after a second, and lose patience after three."""
     monkeypatch.setenv("CLUSTER_LATE", "1")

@@ -2,7 +2,7 @@
 
 import signal
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import pytest
@@ -35,11 +35,23 @@ def fill(cloud: Emulated[Any], *zones: str) -> None:
     cloud.set(capacity=dict.fromkeys(zones, 0))
 
 
-def planned(
-    launch: World, cloud: Emulated[Any]
-) -> tuple[CloudProvider[Any, Any, Any], frozenset[Thing]]:
-    """A provider that has planned, and what there is in the regions that it looked at."""
-    return launch.planned(), cloud.things()
+class Spread(NamedTuple):
+    """A launch over two regions, of which the first has no room."""
+
+    first: str
+    second: str
+    launch: World
+    provider: CloudProvider[Any, Any, Any]  # it has planned
+    before: frozenset[Thing]  # what there is in both regions
+
+
+@pytest.fixture
+def spread_launch(cloud: Emulated[Any], world: World) -> Spread:
+    first, second = REGIONS[world.name]
+    fill(cloud, *all_zones(first))
+    launch = spread(world, first, second)
+    provider = launch.planned()  # it looks at both regions
+    return Spread(first, second, launch, provider, cloud.things())
 
 
 def places_of(cloud: Emulated[Any], before: frozenset[Thing]) -> set[str]:
@@ -52,12 +64,11 @@ def all_zones(region: str) -> list[str]:
     return [f"{region}{dash}{letter}" for letter in letters for dash in ("", "-")]
 
 
-def test_the_first_region_with_room_gets_the_cluster(cloud: Emulated[Any], world: World) -> None:
+def test_the_first_region_with_room_gets_the_cluster(
+    cloud: Emulated[Any], spread_launch: Spread
+) -> None:
     """All behind the launch finds it there: its state, its replacement, and its end."""
-    first, second = REGIONS[world.name]
-    fill(cloud, *all_zones(first))
-    launch = spread(world, first, second)
-    provider, before = planned(launch, cloud)
+    _, second, launch, provider, before = spread_launch
     machines = launch.create(provider)
 
     assert {place.startswith(second) for place in places_of(cloud, before)} == {True}
@@ -71,13 +82,10 @@ def test_the_first_region_with_room_gets_the_cluster(cloud: Emulated[Any], world
 
 
 def test_a_second_region_whose_machines_are_reclaimed_is_asked_again(
-    cloud: Emulated[Any], world: World
+    cloud: Emulated[Any], spread_launch: Spread
 ) -> None:
     """By the same launch, which has not connected yet: the first region has none of its names."""
-    first, second = REGIONS[world.name]
-    fill(cloud, *all_zones(first))
-    launch = spread(world, first, second)
-    provider, before = planned(launch, cloud)
+    first, second, launch, provider, before = spread_launch
     machines = launch.create(provider)
     cast("Any", cloud).end(machines[0].id.rpartition("/")[2])
 
@@ -158,23 +166,21 @@ def test_zones_and_regions_are_not_asked_for_together(
 def test_no_room_in_any_region_is_said_of_all_and_leaves_nothing(
     cloud: Emulated[Any], world: World
 ) -> None:
-    first, second = REGIONS[world.name]
-    fill(cloud, *all_zones(first), *all_zones(second))
-    launch = spread(world, first, second)
-    provider, before = planned(launch, cloud)
-    with pytest.raises(Capacity, match=", ".join(REGIONS[world.name])):
+    regions = REGIONS[world.name]
+    fill(cloud, *(zone for region in regions for zone in all_zones(region)))
+    launch = spread(world, *regions)
+    provider, before = launch.planned(), cloud.things()
+    with pytest.raises(Capacity, match=", ".join(regions)):
         launch.create(provider)
 
     assert cloud.things() == before
 
 
 def test_a_launch_over_regions_that_is_killed_at_any_call_leaves_nothing(
-    cloud: Emulated[Any], world: World
+    cloud: Emulated[Any], world: World, spread_launch: Spread
 ) -> None:
     """Before and after each that changes something, by each way in turn, from the first refusal."""
-    fill(cloud, *all_zones(REGIONS[world.name][0]))
-    launch = spread(world, *REGIONS[world.name])
-    provider, before = planned(launch, cloud)
+    _, _, launch, provider, before = spread_launch
     since = len(cloud.calls())
     launch.create(provider)
     calls = cloud.calls()
@@ -196,13 +202,10 @@ def test_a_launch_over_regions_that_is_killed_at_any_call_leaves_nothing(
 
 
 def test_a_launch_killed_in_the_second_region_goes_on_there(
-    cloud: Emulated[Any], world: World
+    cloud: Emulated[Any], world: World, spread_launch: Spread
 ) -> None:
     """It asks the first region for nothing again."""
-    first, second = REGIONS[world.name]
-    fill(cloud, *all_zones(first))
-    launch = spread(world, first, second)
-    planner, before = planned(launch, cloud)
+    first, second, launch, planner, before = spread_launch
     sites = planner._choices(launch.spec).possible[0].offer.sites
     dry_runs = 2 * (world.name == "aws")  # whether it is permitted, in each region
     machines = world.making[-1]

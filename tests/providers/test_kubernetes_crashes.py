@@ -74,10 +74,9 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     kills: FatalCalls, kubernetes: Kubernetes
 ) -> None:
     launch_spec(SPEC).close()
-    kills.choose("", "before")
-    killed_processes.down("mine")
+    calls, lines = kills.calls_of(killed_processes.down, "mine"), kills.lines()
 
-    for number, (call, line) in enumerate(zip(kills.calls(), kills.lines(), strict=True)):
+    for number, (call, line) in enumerate(zip(calls, lines, strict=True)):
         launch_spec(SPEC).close()
         kills.choose(call, "before" if number % 2 else "after")
         killed_processes.status(killed_processes.down, "mine")

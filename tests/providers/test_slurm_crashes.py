@@ -60,9 +60,8 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     kills: FatalCalls, slurm_here: SlurmHere
 ) -> None:
     launch_spec(SPEC).close()
-    kills.choose("", "before")
-    killed_processes.down("mine")
-    calls = [call for call in kills.calls() if call in {"squeue 1", "squeue 2", "scancel 1"}]
+    calls = kills.calls_of(killed_processes.down, "mine")
+    calls = [call for call in calls if call in {"squeue 1", "squeue 2", "scancel 1"}]
     assert calls == ["squeue 1", "scancel 1", "squeue 2"]
 
     for call in calls:

@@ -1,7 +1,5 @@
 """What Slurm prints of jobs and partitions, and what is said of it; no Slurm runs for these."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +18,7 @@ from cluster.providers.slurm.states import (
     why_put_back,
     words_of,
 )
-from tests.conftest import write_program
+from tests.conftest import Install
 from tests.snapshots import Snapshot
 
 PRINTED = """\
@@ -110,11 +108,10 @@ printf '%s\\n' {states}
     ],
 )
 def test_slurms_accounts_say_why_a_job_was_put_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch, states: str, text: str
+    install: Install, states: str, text: str
 ) -> None:
     """A strict stand-in of sacct; where there are none, the real one above says so."""
-    write_program(home / "sacct", SACCT.format(states=states))
-    monkeypatch.setenv("PATH", str(home), prepend=":")
+    install("sacct", SACCT.format(states=states))
 
     before = SlurmClient().states_before("7", within=30)
     assert why_put_back(before).startswith(text)

@@ -11,29 +11,26 @@ from cluster.core import plugins
 from cluster.core.model.results.measurements import Distribution, Summary
 from cluster.reports.formats import Report
 from cluster.reports.table import remarks, summaries_table
+from tests.plain_values import plain_summary
 from tests.snapshots import Snapshot
 
-LATENCY = Summary(
+LATENCY = plain_summary(
+    1.116e-6,
     metric="latency",
-    unit="s",
-    better="lower",
     params={"size": 8},
     n=1000,
-    median=1.116e-6,
     ci=(1.1e-6, 1.125e-6),
     p5=1e-6,
     p95=0.00125,
     p99=0.25,
-    converged=True,
 )
-BANDWIDTH = Summary(
+BANDWIDTH = plain_summary(
+    4.3238e9,
     metric="bandwidth",
     unit="B/s",
     better="higher",
     params={"size": 100_000_000, "rank": 1},
     n=3,
-    median=4.3238e9,
-    ci=None,
     p5=1e9,
     p95=5e9,
     p99=12.0,

@@ -50,6 +50,12 @@ def saved(name: str, times: float = 1.0, when: float = 1e9, **fields: Any) -> Pa
     return folder
 
 
+def plot(home: Path, *words: str) -> str:
+    """Return the picture that `cluster plot` draws."""
+    command("plot", *words)
+    return (home / "plot.svg").read_text()
+
+
 @pytest.fixture(scope="module")
 def _one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Start one for all tests: it takes seconds of a processor."""
@@ -258,8 +264,7 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(
         saved("ab", 1 + 0.1 * number, 1e9 + number, condition="links=1")
         saved("ab", 3 + 0.1 * number, 1e9 + number, condition="links=4")
     saved("other", 9.0)
-    command("plot", "ab", "other", "--metric", "latency", "--bound", "10gbit")
-    svg = (home / "plot.svg").read_text()
+    svg = plot(home, "ab", "other", "--metric", "latency", "--bound", "10gbit")
 
     for words in (
         "links=1 (5 launches)<",
@@ -275,8 +280,7 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(
 def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path) -> None:
     saved("ab", condition="links=1")
     saved("ab", 3.0, 1e9 + 1, condition="links=4")
-    command("plot", "ab", "--kind", "distribution", "--metric", "latency")
-    svg = (home / "plot.svg").read_text()
+    svg = plot(home, "ab", "--kind", "distribution", "--metric", "latency")
 
     assert ">8 B<" in svg
     assert "(the first 8 of 16 series): links=1, rank 0" in svg, "what is common to all"
@@ -320,19 +324,18 @@ def test_a_picture_of_a_comparison_marks_the_bounds(
 
 def test_a_distribution_marks_the_bounds(home: Path) -> None:
     saved("one")
-    command("plot", "one", "--kind", "distribution", "--metric", "latency")
-    assert ">no limit is known<" in (home / "plot.svg").read_text()
+    svg = plot(home, "one", "--kind", "distribution", "--metric", "latency")
+    assert ">no limit is known<" in svg
 
-    plot = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
-    assert ">limit<" in plot.image.decode()
-    assert len(re.findall(r">[\d.]+ µs<", plot.image.decode())) > 2, "an axis has numbers"
+    bounded = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
+    assert ">limit<" in bounded.image.decode()
+    assert len(re.findall(r">[\d.]+ µs<", bounded.image.decode())) > 2, "an axis has numbers"
 
 
 def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
     for hosts, times in ((1, 1.0), (2, 1.1), (4, 1.3)):
         saved(f"of{hosts}", times, spec=ClusterSpec(name=f"of{hosts}", hosts=hosts))
-    command("plot", "of1", "of2", "of4", "--kind", "scaling", "--metric", "latency, 8 B")
-    svg = (home / "plot.svg").read_text()
+    svg = plot(home, "of1", "of2", "of4", "--kind", "scaling", "--metric", "latency, 8 B")
 
     assert "latency, 8 B (base: 1)" in svg
     assert ">ranks<" in svg
@@ -340,8 +343,7 @@ def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
 
 def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
     first, second = saved("one"), saved("one", when=1e9 + 1)
-    command("plot", "one")
-    svg = (home / "plot.svg").read_text()
+    svg = plot(home, "one")
 
     for folder in (first, second):
         assert f">one/{folder.name}<" in svg
@@ -362,9 +364,7 @@ def test_a_bound_that_was_told_gives_shares_and_doubts(home: Path, snapshot: Sna
 def test_pictures_of_several_runs(home: Path, snapshot: Snapshot) -> None:
     saved("ab", condition="x=1")
     saved("ab", 2.0, 1e9 + 1, condition="x=2")
-    command("plot", "ab", "--kind", "comparison", "--metric", "latency")
-
-    svg = (home / "plot.svg").read_text()
+    svg = plot(home, "ab", "--kind", "comparison", "--metric", "latency")
     assert ">x=2 against x=1<" in svg
     assert ">1<" in svg, "an axis of ratios has numbers"
     for words in (("-o", "a.gif"), ("--metric", "gossip"), ("--kind", "scaling")):

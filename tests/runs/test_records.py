@@ -11,9 +11,8 @@ import pytest
 
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Machine
-from cluster.core.model.results.measurements import Definition
 from cluster.runs import store
-from tests.plain_values import plain_facts
+from tests.plain_values import plain_definition, plain_facts
 from tests.runs.conftest import a_run, record
 from tests.snapshots import Snapshot
 
@@ -27,31 +26,13 @@ WHOLE = record(
     command=("mpirun", "-np", "2", "a 'b'\n"),
     argv=("cluster", "bench"),
     definitions={
-        "p2p.latency-1": Definition(
-            benchmark="p2p",
-            metric="latency",
-            unit="s",
-            better="lower",
-            what="w",
-            clock="c",
-            synchronisation="s",
-            warm_up="u",
-            aggregation="one rank",
-        )
+        "p2p.latency-1": plain_definition(benchmark="p2p", metric="latency", synchronisation="s")
     },
     environment=(
         plain_facts(
             "hôte",
-            home="/h",
-            user="u",
-            system="s",
-            kernel="k",
-            cpu="c",
-            cores=2,
             usable_cores=1,
             cgroup_cpus=1.5,
-            memory=1024,
-            python="3.11",
             tmux="tmux 3.4",
             libraries={"numpy": "2"},
             variables={"OMPI_MCA_btl": "tcp"},

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -20,7 +19,7 @@ from cluster.providers.lab.processes import processes_of
 from cluster.providers.lab.rootfs import GROUP, VNI
 from tests.conftest import until
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
-from tests.fakes.kubernetes.pods import FolderPods, Image, variables
+from tests.fakes.kubernetes.pods import Entry, FolderPods, Image, variables
 from tests.fakes.kubernetes.store import Object
 
 USER = 2000  # as a lab numbers the user that it makes
@@ -126,17 +125,10 @@ class LabPods(FolderPods):
         lines = ["link set dev lo up", f"addr add {address}/{PREFIX} dev vxlan0"]
         inside(pod, "ip", "\n".join([*lines, "link set dev vxlan0 mtu 1450 up"]) + "\n")
 
-    def execute(
-        self,
-        pod: Object,
-        words: Sequence[str],
-        stdin: int = subprocess.PIPE,
-        output: int | IO[bytes] = subprocess.PIPE,
-    ) -> subprocess.Popen[bytes]:
-        env = variables(pod)
+    def entry(self, pod: Object) -> Entry:
         enter = ("nsenter", "--target", str(self._inits[pod["metadata"]["uid"]]), "--all")
         user = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
-        return self.spawn((*enter, *user, *words), stdin, output, env, None)
+        return Entry((*enter, *user), variables(pod))
 
     def close(self) -> None:
         """Forget what is left."""

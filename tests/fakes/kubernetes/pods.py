@@ -34,6 +34,14 @@ class Image(NamedTuple):
     folder: Path | None = None  # of this machine, which is in it as `/mnt`; in pods of a lab
 
 
+class Entry(NamedTuple):
+    """How a process begins in a pod."""
+
+    words: tuple[str, ...]  # before its own
+    env: Mapping[str, str]
+    folder: Path | None = None
+
+
 def variables(pod: Object) -> dict[str, str]:
     container = pod["spec"]["containers"][0]
     values = {pair["name"]: pair["value"] for pair in container.get("env") or ()}
@@ -91,30 +99,24 @@ class FolderPods:
         stdin: int = subprocess.PIPE,
         output: int | IO[bytes] = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
-        home = self.folder / pod["metadata"]["uid"]
-        image = self.images.get(pod["spec"]["containers"][0]["image"], Image())
-        if hidden := files_of(image.lacks):
-            words = [*("unshare", "--mount", "sh", "-c", WITHOUT, "sh"), *hidden, "--", *words]
-        return self.spawn(words, stdin, output, {**variables(pod), "HOME": str(home)}, home)
-
-    def spawn(
-        self,
-        words: Sequence[str],
-        stdin: int,
-        output: int | IO[bytes],
-        env: Mapping[str, str],
-        folder: Path | None,
-    ) -> subprocess.Popen[bytes]:
+        entry = self.entry(pod)
         return subprocess.Popen(
-            words,
+            [*entry.words, *words],
             stdin=stdin,
             stdout=output,
             stderr=output,
-            env=env,
-            cwd=folder,
+            env=entry.env,
+            cwd=entry.folder,
             start_new_session=True,
             bufsize=0,
         )
+
+    def entry(self, pod: Object) -> Entry:
+        home = self.folder / pod["metadata"]["uid"]
+        image = self.images.get(pod["spec"]["containers"][0]["image"], Image())
+        hidden = files_of(image.lacks)
+        words = ("unshare", "--mount", "sh", "-c", WITHOUT, "sh", *hidden, "--") if hidden else ()
+        return Entry(words, {**variables(pod), "HOME": str(home)}, home)
 
     def stop(self, pod: Object) -> None:
         """End all processes of a pod, and remove its folder."""

@@ -2,8 +2,6 @@
 
 import json
 import re
-import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -23,24 +21,19 @@ from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import api
-from tests.background import only_run, record
+from tests.background import record
 from tests.conftest import COMMAND, LONG, ROOT, answer, command, launcher, run, until
 from tests.fakes.aws import Cloud, Fault, Settings
+from tests.providers.launcher import check_killed_launch, check_launcher
 from tests.providers.started_jobs import check_started_jobs
 from tests.snapshots import Snapshot
 
 pytestmark = [
-    pytest.mark.usefixtures("soon"),
+    pytest.mark.usefixtures("late"),
     pytest.mark.timeout(300),  # each takes seconds; one that hangs gives its worker back sooner
 ]
 SPEC = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement", "--yes")
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Amazon be consistent after a second: the test cloud is."""
-    monkeypatch.setenv("CLUSTER_LATE", "1")
 
 
 def test_a_lottery_pays_for_each_draw_and_leaves_nothing(aws_hosts: Cloud) -> None:
@@ -59,23 +52,10 @@ def test_a_lottery_pays_for_each_draw_and_leaves_nothing(aws_hosts: Cloud) -> No
 
 
 def test_the_founding_command(aws_hosts: Cloud) -> None:
-    before = aws_hosts.things()
-    output = launcher(
-        *("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--yes"),
-        *("--iters=5", "--data-mb=10"),
-    ).stdout
+    output, run = check_launcher(aws_hosts, "--instance=c5.18xlarge", "--yes")
 
     assert "2 x c5.18xlarge" in output
-    assert "cluster connect c5" in output
-    assert "transferred 10 MB in" in output
     assert "Receipt: create" in output
-    assert "0 left" in output
-    assert aws_hosts.things() == before
-    assert answer("ls") == []
-
-    run = record(only_run())
-    assert {"create", "running", "ssh", "install", "run", "fetch", "teardown"} <= set(run["phases"])
-    assert run["receipt"]["final"]
     assert run["receipt"]["dollars"] > 0
     assert run["machines"][0]["link"]["flow"] == 10e9 / 8
 
@@ -166,16 +146,7 @@ def test_machines_end_by_themselves_when_nobody_is_there_any_more(aws_hosts: Clo
 
 def test_a_launch_that_was_killed_goes_on(aws_hosts: Cloud) -> None:
     aws_hosts.fail(Fault(action="RunInstances", kill="after", times=1, skip=1))
-    result = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
-    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
-    aws_hosts.mend()
-    command(*UP)
-
-    [cluster] = answer("ls")
-    assert cluster["hosts"] == 2
-    things = aws_hosts.things(foreign=False)
-    assert len([thing for thing in things if thing.kind == "instance"]) == 2
-    command("down", "c5")
+    check_killed_launch(aws_hosts, *UP)
 
 
 def test_the_policy_of_the_docs_is_enough(

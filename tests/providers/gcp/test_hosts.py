@@ -1,49 +1,30 @@
 """Google with a real host behind each instance: from a launch to nothing left, also when killed."""
 
-import signal
-import subprocess
-
 import pytest
 
 from cluster.core.state import ssh_keys
 from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import attach
-from tests.background import only_run, record
-from tests.conftest import COMMAND, answer, command, launcher, until
+from tests.conftest import answer, command, until
 from tests.fakes.gcp import Cloud, Fault
+from tests.providers.launcher import check_killed_launch, check_launcher
 from tests.providers.started_jobs import check_started_jobs
 from tests.snapshots import Snapshot
 
 pytestmark = [
-    pytest.mark.usefixtures("soon"),
+    pytest.mark.usefixtures("late"),
     pytest.mark.timeout(300),  # each takes seconds; one that hangs gives its worker back sooner
 ]
 HOW = ("--provider", "gcp", "--zone", "us-central1-a", "--instance", "c2-standard-60", "--yes")
 UP = ("up", "c5", *HOW, "--placement")
 
 
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Google be consistent after a second: the test cloud is."""
-    monkeypatch.setenv("CLUSTER_LATE", "1")
-
-
 def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
-    before = gcp_hosts.things()
-    output = launcher("--name=c5", "--placement=1", *HOW, "--iters=5", "--data-mb=10").stdout
+    output, run = check_launcher(gcp_hosts, *HOW)
 
     assert "2 x c2-standard-60" in output
-    assert "cluster connect c5" in output
-    assert "transferred 10 MB in" in output
     assert "Receipt: " in output
     assert "$2.76 " in output
-    assert "0 left" in output
-    assert gcp_hosts.things() == before
-    assert answer("ls") == []
-
-    run = record(only_run())
-    assert {"create", "running", "ssh", "install", "run", "fetch", "teardown"} <= set(run["phases"])
-    assert run["receipt"]["final"]
     assert run["machines"][0]["link"]["rate"] == 32e9 / 8  # without Tier_1, which costs extra
 
 
@@ -121,13 +102,4 @@ def test_sixty_four_machines(gcp_hosts: Cloud) -> None:
 
 def test_a_launch_that_was_killed_goes_on(gcp_hosts: Cloud) -> None:
     gcp_hosts.fail(Fault(action="instances.bulkInsert", kill="after", times=1))
-    result = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
-    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
-    gcp_hosts.mend()
-    command(*UP)
-
-    [cluster] = answer("ls")
-    assert cluster["hosts"] == 2
-    own_ids = gcp_hosts.things(foreign=False)
-    assert len([thing for thing in own_ids if thing.kind == "instances"]) == 2
-    command("down", "c5")
+    check_killed_launch(gcp_hosts, *UP)

@@ -3,8 +3,9 @@
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import paramiko
@@ -18,6 +19,12 @@ from tests.contracts.sshd import Sshd
 from tests.snapshots import Snapshot
 
 GIGABYTE = 1_000_000_000
+
+
+@pytest.fixture
+def shell(sshd: Sshd) -> Iterator[SshShell]:
+    with closing(SshShell(sshd.machine())) as ssh:
+        yield ssh
 
 
 def test_200_megabytes_by_line_need_little_memory(sshd: Sshd) -> None:
@@ -50,49 +57,48 @@ def msgspec_text(sshd: Sshd) -> str:
 
 
 def test_files_survive_a_change_of_keys(
-    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: SshShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both ends agree on new ones every so often, in the middle of a file."""
     monkeypatch.setattr(paramiko.packet.Packetizer, "REKEY_BYTES", 3_000_000)
     data = os.urandom(20_000_000)
     (tmp_path / "file").write_bytes(data)
-    shell = SshShell(sshd.machine())
     shell.put(tmp_path / "file", str(tmp_path / "far" / "file"))
     shell.fetch(str(tmp_path / "far"), tmp_path / "home")
 
     assert hashlib.sha256((tmp_path / "home" / "file").read_bytes()).digest() == (
         hashlib.sha256(data).digest()
     )
-    shell.close()
 
 
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, kind: str) -> None:
+@pytest.fixture(params=["file", "folder"])
+def source(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    return _large(tmp_path, request.param)
+
+
+def test_a_put_that_breaks_leaves_nothing(
+    sshd: Sshd, shell: SshShell, tmp_path: Path, source: Path
+) -> None:
     """Not under its name, and not beside it; it can be repeated."""
-    source = _large(tmp_path, kind)
     far = tmp_path / "far"
-    shell = SshShell(sshd.machine())
     _break("put", sshd, far, lambda: shell.put(source, str(far / "it")))
     until(lambda: list(far.iterdir()) == [], "the host tidies up")
 
     _shrink(source)
     shell.put(source, str(far / "it"))
     assert [path.name for path in far.iterdir()] == ["it"]
-    shell.close()
 
 
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_fetch_that_breaks_leaves_nothing_half(sshd: Sshd, tmp_path: Path, kind: str) -> None:
-    source = _large(tmp_path, kind)
+def test_a_fetch_that_breaks_leaves_nothing_half(
+    sshd: Sshd, shell: SshShell, tmp_path: Path, source: Path
+) -> None:
     home = tmp_path / "home"
-    shell = SshShell(sshd.machine())
     _break("fetch", sshd, home, lambda: shell.fetch(str(source), home))
     assert {path.name for path in home.rglob("*")} <= {"a small one"}
 
     _shrink(source)
     shell.fetch(str(source), home)
     assert "large" in [path.name for path in home.rglob("*")]
-    shell.close()
 
 
 def _break(verb: str, sshd: Sshd, arriving: Path, transfer: Callable[[], None]) -> None:
@@ -133,7 +139,7 @@ def _bytes_below(folder: Path) -> int:
 
 
 def test_a_stream_that_ends_early_is_not_taken_for_a_whole_one(
-    snapshot: Snapshot, sshd: Sshd, tmp_path: Path
+    snapshot: Snapshot, shell: SshShell, tmp_path: Path
 ) -> None:
     """A file here cannot be read, after others were sent."""
     source = tmp_path / "here"
@@ -142,30 +148,23 @@ def test_a_stream_that_ends_early_is_not_taken_for_a_whole_one(
     (source / "b").mkdir()
     (source / "b" / "c").symlink_to("/proc/1/mem")
     os.mkfifo(source / "d")
-    shell = SshShell(sshd.machine())
     with snapshot.raises(ShellError):
         shell.put(source / "d", str(tmp_path / "far" / "d"))
     shell.put(source, str(tmp_path / "far" / "it"))
 
     assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["it"]
-    shell.close()
 
 
-def test_the_other_end_says_why_a_put_fails(sshd: Sshd, tmp_path: Path) -> None:
+def test_the_other_end_says_why_a_put_fails(shell: SshShell, tmp_path: Path) -> None:
     """While much is still to be sent."""
     source = _large(tmp_path, "file")
     (tmp_path / "full").symlink_to("/dev/full")
-    shell = SshShell(sshd.machine())
     with pytest.raises(ShellError, match="mkdir: cannot create directory"):
         shell.put(source, str(tmp_path / "full" / "it"))
 
-    shell.close()
 
-
-def test_the_fast_ciphers_are_used(sshd: Sshd) -> None:
-    shell = SshShell(sshd.machine())
+def test_the_fast_ciphers_are_used(shell: SshShell) -> None:
     shell.connect()
 
     transport = shell._chain[-1].transport
     assert transport.local_cipher == transport.remote_cipher == connection.CIPHERS[0]
-    shell.close()
