@@ -65,6 +65,15 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
             )
 
 
+def refuse_groups(spec: ClusterSpec, reason: str) -> None:
+    """Refuse hosts of several types where all are of one (SpecError), by the reason."""
+    if spec.groups:
+        raise SpecError(
+            f"{reason}, so it has no groups.",
+            remedy="Leave --group out, or launch a cluster for each group.",
+        )
+
+
 class Provider(Plugin):
     """Creates machines, and deletes them again."""
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, ShellError, Unreachable
 from cluster.core.model.hosts import SIMULATED, Completed, Machine, ssh_words
+from cluster.core.model.value import LineCallback
 from cluster.remote.parallel import results, try_each, unanswering
 from cluster.remote.sessions.leftovers import MARK
 from cluster.remote.sessions.tmux import attach_words
@@ -50,7 +51,7 @@ class SimulatedShell(Shell):
         argv: str | Sequence[str],
         *,
         timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
+        on_line: LineCallback = None,
     ) -> Completed:
         """Run `true`, which checks whether a host answers, and refuse all other commands."""
         del timeout, on_line

@@ -1,13 +1,14 @@
 """The interface of shells: run commands and transfer files on one host."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.value import LineCallback
 from cluster.core.plugins import Plugin
 
 
@@ -69,11 +70,7 @@ class Shell(Plugin):
 
     @abstractmethod
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
+        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
     ) -> Completed:
         """Run a command to its end; the caller decides what its exit status means.
 

@@ -21,11 +21,11 @@ NOW = 1_790_000_000.0
 
 
 def member(
-    source: str, rank: int, group: str, ranks: tuple[int, ...], at: float = NOW, **fields: Any
+    source: str, rank: int, group: str, ranks: tuple[int, ...], moment: float = NOW, **fields: Any
 ) -> Snapshot:
     """Return a rank of one group."""
     groups = (Membership(group=group, ranks=ranks),)
-    return Snapshot(source=source, rank=rank, at=at, groups=groups, **fields)
+    return Snapshot(source=source, rank=rank, at=moment, groups=groups, **fields)
 
 
 def job(size: int, step: float, number: int, waits: float) -> list[Snapshot]:
@@ -54,12 +54,12 @@ def job(size: int, step: float, number: int, waits: float) -> list[Snapshot]:
     ]
 
 
-def ras_counts(group: str, entered: Sequence[int], at: float = NOW) -> list[Snapshot]:
+def ras_counts(group: str, entered: Sequence[int], moment: float = NOW) -> list[Snapshot]:
     """Return ranks of one group by their number of AllReduces, as NCCL counts them."""
     everyone = tuple(range(len(entered)))
     counts = [Count(group=group, name="AllReduce", entered=count) for count in entered]
     return [
-        member("nccl_ras", rank, group, everyone, at, counts=(count,))
+        member("nccl_ras", rank, group, everyone, moment, counts=(count,))
         for rank, count in enumerate(counts)
     ]
 

@@ -62,6 +62,16 @@ class StartOptions(TypedDict, total=False):
     runs: str | Path | None
 
 
+class CommandOptions(TypedDict, total=False):
+    """The options of a command, as `HostGroup.run` describes them."""
+
+    cwd: str
+    env: Mapping[str, str] | None
+    timeout: float | None
+    check: bool
+    on_line: Callable[[str, str], None] | None
+
+
 class HostGroup(Sequence["Host"]):
     """Some hosts of a cluster, in the order of their numbers; each verb acts on all in parallel."""
 
@@ -346,24 +356,12 @@ class Host:
     def __repr__(self) -> str:
         return f"<Host {self.name}>"
 
-    def run(
-        self,
-        command: Command,
-        *,
-        cwd: str = "",
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        check: bool = True,
-        on_line: Callable[[str, str], None] | None = None,
-    ) -> Completed:
+    def run(self, command: Command, **options: Unpack[CommandOptions]) -> Completed:
         """Run a command on this host, and wait for it; see `HostGroup.run`.
 
         Example: `c.hosts[0].run("nproc").stdout`
         """
-        ends = self.group.run(
-            command, cwd=cwd, env=env, timeout=timeout, check=check, on_line=on_line
-        )
-        return ends[self.name]
+        return self.group.run(command, **options)[self.name]
 
     def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
         """Start a job on this host that goes on without this process; see `Cluster.start`.

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from cluster.core.errors import Capacity, ProvisionError, Timeout
+from cluster.core.errors import Capacity, ProvisionError, SpecError, Timeout
 from cluster.core.model.value import Value
 
 Kind = Literal[
@@ -62,6 +62,17 @@ class Failure(Exception):
         self.code = code
         self.message = message
         self.request = request
+
+
+@contextmanager
+def refuse_missing(error: SpecError) -> Iterator[None]:
+    """Raise the error if a call says that what the user named does not exist."""
+    try:
+        yield
+    except Failure as failure:
+        if failure.kind != "missing":
+            raise
+        raise error from failure
 
 
 class LoginAdvice(Value, frozen=True, kw_only=True):

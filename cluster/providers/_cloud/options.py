@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import EnvironmentOptions
+from cluster.core.model.spec import ClusterSpec, EnvironmentOptions
 
 TTL = 2 * 3600.0  # seconds until machines end by themselves, if the spec does not say
 
@@ -58,6 +58,15 @@ def region_in(places: Iterable[str], zone: re.Pattern[str], region: re.Pattern[s
         if region.fullmatch(place):
             return place
     return ""
+
+
+def refuse_zone(spec: ClusterSpec, cloud: str, *, zone: str, region: str) -> None:
+    """Refuse what a cloud has no zone of (SpecError), with a zone and a region as examples."""
+    if spec.zone:
+        raise SpecError(
+            f"--zone {spec.zone} is not a zone of {cloud}.",
+            remedy=f"Write a zone or a region: --zone {zone}, --zone {region}",
+        )
 
 
 def words(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from cluster.core.state import journal
 from cluster.core.state.ssh_keys import KNOWN
 from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
 from cluster.providers._cloud.launch import EndedMachine, Intent, Site, machine
-from cluster.providers._cloud.options import TTL, CloudOptions, region_in, words
+from cluster.providers._cloud.options import TTL, CloudOptions, refuse_zone, region_in, words
 from cluster.providers._cloud.provider import CloudProvider, network_layers, specs_of
 from cluster.providers._cloud.tags import EXPIRES, Selection, Tags, parse_tags, timestamp
 from cluster.providers.aws import api, images
@@ -86,11 +86,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         zones = (spec.zone or "", *words(spec.options.get("zones", "")))
         if region := region_in(zones, ZONE, REGION):
             return region
-        if spec.zone:
-            raise SpecError(
-                f"--zone {spec.zone} is not a zone of Amazon.",
-                remedy="Write a zone or a region: --zone us-east-1a, --zone us-east-1",
-            )
+        refuse_zone(spec, "Amazon", zone="us-east-1a", region="us-east-1")
         if region := api.default_region():
             return region
         raise SpecError(

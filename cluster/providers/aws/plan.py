@@ -14,7 +14,7 @@ from cluster.core.state import journal
 from cluster.core.text.units import format_seconds, lifetime, price_line
 from cluster.providers import idle_lines
 from cluster.providers._cloud import public_address
-from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.api_errors import Failure, refuse_missing
 from cluster.providers._cloud.launch import Demand, Site
 from cluster.providers._cloud.options import (
     TTL,
@@ -299,12 +299,8 @@ def _room(subnet: SubnetTypeDef) -> int:
 
 def _subnets(region: Region, options: AwsOptions) -> tuple[SubnetTypeDef, ...]:
     if options.subnet:
-        try:
+        with refuse_missing(SpecError(f"There is no {options.subnet} in {region.name}.")):
             return region.all("describe_subnets", "Subnets", SubnetIds=[options.subnet])
-        except Failure as failure:
-            if failure.kind != "missing":
-                raise
-            raise SpecError(f"There is no {options.subnet} in {region.name}.") from failure
     default = region.all(
         "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}]
     )

@@ -18,12 +18,13 @@ from cluster.core.model.value import Value
 from cluster.core.state import journal
 from cluster.core.text.units import format_seconds, lifetime, price_line
 from cluster.providers._cloud import public_address
-from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.api_errors import Failure, refuse_missing
 from cluster.providers._cloud.launch import Demand, Site
 from cluster.providers._cloud.options import (
     TTL,
     name_taken_error,
     not_offered_error,
+    refuse_zone,
     region_in,
     requested_zones,
     words,
@@ -164,11 +165,7 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
     zones = [spec.zone] if spec.zone else [*words(options.zones), *defaults]
     if region := region_in(zones, ZONE, REGION):
         return region
-    if spec.zone:
-        raise SpecError(
-            f"--zone {spec.zone} is not a zone of Google.",
-            remedy="Write a zone or a region: --zone us-central1-a, --zone us-central1",
-        )
+    refuse_zone(spec, "Google", zone="us-central1-a", region="us-central1")
     raise SpecError(
         "No zone is chosen.",
         remedy="Use --zone us-central1-a, or: export CLOUDSDK_COMPUTE_ZONE=us-central1-a",
@@ -275,17 +272,14 @@ def _network(
 
 
 def _network_of(project: Project, region: str, subnet: str, *, has_fabric: bool) -> str:
-    try:
+    unknown = SpecError(
+        f"There is no subnet {subnet!r} in {region}.",
+        remedy="Leave --option subnet out, or name one that there is.",
+    )
+    with refuse_missing(unknown):
         subnetwork: Subnetwork = project.call(
             "subnetworks", "get", region=region, subnetwork=subnet
         )
-    except Failure as failure:
-        if failure.kind != "missing":
-            raise
-        raise SpecError(
-            f"There is no subnet {subnet!r} in {region}.",
-            remedy="Leave --option subnet out, or name one that there is.",
-        ) from failure
     if subnetwork.stack_type == "IPV6_ONLY":
         raise SpecError(
             f"The subnet {subnet!r} has IPv6 addresses only.",
@@ -440,16 +434,13 @@ def _requested_image(project: Project, name: str) -> Image:
 
 
 def _image(client: Project, label: str, verb: str, **params: str) -> Image:
-    try:
+    unknown = SpecError(
+        f"There is no image {label}.",
+        means="It does not exist, or its project does not let you have it.",
+        remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
+    )
+    with refuse_missing(unknown):
         image: Image = client.call("images", verb, **params)
-    except Failure as failure:
-        if failure.kind != "missing":
-            raise
-        raise SpecError(
-            f"There is no image {label}.",
-            means="It does not exist, or its project does not let you have it.",
-            remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
-        ) from failure
     return image
 
 

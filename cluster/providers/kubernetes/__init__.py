@@ -87,11 +87,7 @@ class KubernetesProvider(
     def plan(self, spec: ClusterSpec) -> Plan:
         """Ask the API server whether it takes the Job, and whether nodes and quotas have room."""
         providers.refuse(spec, REFUSED_OPTIONS)
-        if spec.groups:
-            raise SpecError(
-                "The pods of a Job are of one kind, so it has no groups.",
-                remedy="Leave --group out, or launch a cluster for each group.",
-            )
+        providers.refuse_groups(spec, "The pods of a Job are of one kind")
         options = options_of(spec)
         text = objects.write_job(spec, objects.new_mark(spec.name), self._token_of(options.share))
         api = self._api = Api(choose(options.namespace, options.context))

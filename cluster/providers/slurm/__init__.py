@@ -87,11 +87,7 @@ class SlurmProvider(
 
     def plan(self, spec: ClusterSpec) -> Plan:
         providers.refuse(spec, REFUSED_OPTIONS)
-        if spec.groups:
-            raise SpecError(
-                "The nodes of a job of Slurm are of one kind, so it has no groups.",
-                remedy="Leave --group out, or launch a cluster for each group.",
-            )
+        providers.refuse_groups(spec, "The nodes of a job of Slurm are of one kind")
         options = options_of(spec)
         client = client_of(options)
         if number := own_allocation(options):

@@ -14,11 +14,12 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.value import LineCallback
 from cluster.remote import transfer
 from cluster.remote.remote_shell import LINGERS, read
 from cluster.remote.shells import Shell
@@ -50,11 +51,7 @@ class LocalShell(Shell):
         return socket.create_connection((address, port))
 
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
+        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
     ) -> Completed:
         _log.debug("here: %s", shlex.join(argv))
         closings = self._closings

@@ -1,12 +1,13 @@
 """Shells to hosts that play a script; see `cluster.testing`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import structs
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.value import LineCallback
 from cluster.remote.shells import Shell
 from cluster.testing import FakeHosts
 
@@ -29,11 +30,7 @@ class FakeShell(Shell):
         self.state = "ready"
 
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
+        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
     ) -> Completed:
         reply = self._hosts.run(self._machine, tuple(argv))
         if on_line:
