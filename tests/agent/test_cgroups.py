@@ -22,75 +22,45 @@ def tree(root: Path, groups: str, files: dict[str, str]) -> Path:
     return root
 
 
+def nested(file: str, own: str, parent: str) -> dict[str, str]:
+    """Name a file of v2 in the group of the job and in the one above it."""
+    return {f"jobs/mine/{file}": f"{own}\n", f"jobs/{file}": f"{parent}\n"}
+
+
+def quota(folder: str, microseconds: str, period: str = "100000") -> dict[str, str]:
+    """Name the files of v1 that limit the cores of a group."""
+    return {f"{folder}/cpu.cfs_quota_us": microseconds, f"{folder}/cpu.cfs_period_us": period}
+
+
 CGROUP_CPUS = {
     "v2": (V2, {"jobs/mine/cpu.max": "150000 100000\n"}, 1.5),
     "v2 no limit": (V2, {"jobs/mine/cpu.max": "max 100000\n"}, None),
-    "v2 limit above": (
-        V2,
-        {"jobs/mine/cpu.max": "max 100000\n", "jobs/cpu.max": "400000 100000\n"},
-        4.0,
-    ),
-    "v2 lower limit above": (
-        V2,
-        {"jobs/mine/cpu.max": "800000 100000\n", "jobs/cpu.max": "200000 100000\n"},
-        2.0,
-    ),
-    "v2 lower limit below": (
-        V2,
-        {"jobs/mine/cpu.max": "200000 100000\n", "jobs/cpu.max": "800000 100000\n"},
-        2.0,
-    ),
+    "v2 limit above": (V2, nested("cpu.max", "max 100000", "400000 100000"), 4.0),
+    "v2 lower limit above": (V2, nested("cpu.max", "800000 100000", "200000 100000"), 2.0),
+    "v2 lower limit below": (V2, nested("cpu.max", "200000 100000", "800000 100000"), 2.0),
     "v2 less than one": (V2, {"jobs/mine/cpu.max": "25000 50000\n"}, 0.5),
     "v2 somebody else's": (V2, {"jobs/other/cpu.max": "100000 100000\n"}, None),
     "v2 in a container, path of the host": (V2, {"cpu.max": "300000 100000\n"}, 3.0),
     "v2 in a container, path of its own": ("0::/\n", {"cpu.max": "300000 100000\n"}, 3.0),
     "v2 nothing to read": (V2, {}, None),
     "no groups": ("", {}, None),
-    "v1": (
-        V1,
-        {"cpu/jobs/mine/cpu.cfs_quota_us": "50000", "cpu/jobs/mine/cpu.cfs_period_us": "20000"},
-        2.5,
-    ),
-    "v1 no limit": (
-        V1,
-        {"cpu/jobs/mine/cpu.cfs_quota_us": "-1", "cpu/jobs/mine/cpu.cfs_period_us": "100000"},
-        None,
-    ),
+    "v1": (V1, quota("cpu/jobs/mine", "50000", "20000"), 2.5),
+    "v1 no limit": (V1, quota("cpu/jobs/mine", "-1"), None),
     "v1 limit above": (
         V1,
-        {
-            "cpu/jobs/mine/cpu.cfs_quota_us": "-1",
-            "cpu/jobs/mine/cpu.cfs_period_us": "100000",
-            "cpu/jobs/cpu.cfs_quota_us": "700000",
-            "cpu/jobs/cpu.cfs_period_us": "100000",
-            "cpu/cpu.cfs_quota_us": "-1",
-            "cpu/cpu.cfs_period_us": "100000",
-        },
+        quota("cpu/jobs/mine", "-1") | quota("cpu/jobs", "700000") | quota("cpu", "-1"),
         7.0,
     ),
-    "v1 in a container, path of the host": (
-        V1,
-        {"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"},
-        1.0,
-    ),
+    "v1 in a container, path of the host": (V1, quota("cpu", "100000"), 1.0),
     "v1 other controllers": (
         V1,
-        {
-            "cpuset/cpu.cfs_quota_us": "100000",
-            "cpuset/cpu.cfs_period_us": "100000",
-            "memory/jobs/mine/cpu.cfs_quota_us": "100000",
-            "memory/jobs/mine/cpu.cfs_period_us": "100000",
-        },
+        quota("cpuset", "100000") | quota("memory/jobs/mine", "100000"),
         None,
     ),
-    "v1 and v2 together": (
-        V1 + "0::/init\n",
-        {"cpu/jobs/cpu.cfs_quota_us": "600000", "cpu/jobs/cpu.cfs_period_us": "100000"},
-        6.0,
-    ),
+    "v1 and v2 together": (V1 + "0::/init\n", quota("cpu/jobs", "600000"), 6.0),
     "v1 the path of another controller": (
         "9:memory:/other\n" + V1,
-        {"cpu/other/cpu.cfs_quota_us": "100000", "cpu/other/cpu.cfs_period_us": "100000"},
+        quota("cpu/other", "100000"),
         None,
     ),
     "a colon in a path": ("0::/a:b\n", {"a:b/cpu.max": "100000 100000\n"}, 1.0),
@@ -107,17 +77,9 @@ def test_cgroup_cpus(
 CGROUP_MEMORY = {
     "v2": (V2, {"jobs/mine/memory.max": "1073741824\n"}, 1_073_741_824),
     "v2 no limit": (V2, {"jobs/mine/memory.max": "max\n"}, None),
-    "v2 limit above": (V2, {"jobs/mine/memory.max": "max\n", "jobs/memory.max": "4096\n"}, 4096),
-    "v2 lower limit above": (
-        V2,
-        {"jobs/mine/memory.max": "8192\n", "jobs/memory.max": "4096\n"},
-        4096,
-    ),
-    "v2 lower limit below": (
-        V2,
-        {"jobs/mine/memory.max": "4096\n", "jobs/memory.max": "8192\n"},
-        4096,
-    ),
+    "v2 limit above": (V2, nested("memory.max", "max", "4096"), 4096),
+    "v2 lower limit above": (V2, nested("memory.max", "8192", "4096"), 4096),
+    "v2 lower limit below": (V2, nested("memory.max", "4096", "8192"), 4096),
     "v2 in a container, path of the host": (V2, {"memory.max": "4096\n"}, 4096),
     "v2 nothing to read": (V2, {}, None),
     "v1": (V1, {"memory/jobs/mine/memory.limit_in_bytes": "4096\n"}, 4096),
