@@ -45,6 +45,8 @@ from tests.snapshots import Snapshot
         ("ls --ssh-config", "of one cluster, and none was named", "cluster ls NAME --ssh-config"),
         ("bench p3p", "There is no benchmark 'p3p'", "Did you mean p2p?"),
         ("up x --provider gpc", "There is no provider 'gpc'", "Did you mean gcp?"),
+        ("up x --provider slurm --group a=2", "Slurm are of one kind, so", "Leave --group out"),
+        ("up x --provider kubernetes --group a=2", "a Job are of one kind, so", "Leave --group"),
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
     ],
 )
