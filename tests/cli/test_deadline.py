@@ -65,6 +65,41 @@ def test_what_is_late_is_no_answer_and_ends_what_it_began(tmp_path: Path) -> Non
     until(end.exists, "the child has cleaned up")
 
 
+def test_an_answer_does_not_wait_for_the_end_of_its_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, end, leave = tmp_path / "go", tmp_path / "over", os._exit
+
+    def leave_late(status: int) -> None:
+        until(go.exists, "the answer has arrived")
+        end.touch()
+        leave(status)
+
+    monkeypatch.setattr(os, "_exit", leave_late)
+    assert answer_by(time.monotonic() + PATIENCE, lambda: b"proven") == b"proven"
+    assert not end.exists()
+    go.touch()
+    until(end.exists, "the child ends")
+
+
+PRIORITY = """
+import os
+from cluster.cli import command_line, main
+
+command_line.run = lambda _: print(os.sched_getscheduler(0), flush=True) or os._exit(0)
+main()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority")
+def test_no_other_process_delays_the_start_of_a_gate() -> None:
+    def policy(*words: str) -> int:
+        return int(run(sys.executable, "-c", PRIORITY, "check", "mine", *words).stdout)
+
+    assert policy() == os.SCHED_OTHER
+    assert policy("--gate") == os.SCHED_RR | os.SCHED_RESET_ON_FORK
+
+
 LATE = """
 import os, sys, time
 from pathlib import Path
