@@ -138,8 +138,10 @@ def _sleeping(seconds: str) -> list[Any]:
 def test_of_many_ranks_those_that_matter_write(home: Path, library: Path) -> None:
     """As mpitrace: rank 0 and those with the least, the median and the most time in MPI."""
     (home / "late.py").write_text(
-        "import time\nfrom mpi4py import MPI\nc = MPI.COMM_WORLD\n"
-        "time.sleep(0.2 * (c.Get_rank() == 4))\nc.Barrier()\n"
+        "import time\nfrom pathlib import Path\nfrom mpi4py import MPI\nc = MPI.COMM_WORLD\n"
+        "Path(f'{c.Get_rank()}.ready').touch()\n"
+        "while c.Get_rank() == 4 and len(list(Path().glob('*.ready'))) < 6: time.sleep(0.02)\n"
+        "time.sleep(c.Get_rank() == 4)\nc.Barrier()\n"
     )
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
     words = [str(BIN / "mpirun"), *root, "--bind-to", "none", "--host", "localhost:6", "-np", "6"]
