@@ -22,6 +22,7 @@ from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud, launching_pods
 from fleet import checking_fleets
 from gate import gating
+from gate_time import gating_in_time
 from jobs import orchestrating
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
@@ -68,6 +69,7 @@ def main() -> None:
                 "jobs": lambda: orchestrating(Path(place), repetitions),
                 "pods": lambda: launching_pods(min(repetitions, 5)),
                 "lab_fleet": lambda: checking_a_lab(repetitions),
+                "gating_in_time": lambda: gating_in_time(repetitions),
                 "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),
                 "naming_slow_links": lambda: naming_slow_links(repetitions),
             }
