@@ -152,6 +152,8 @@ def no_values(
     fleet: Fleet, tests: Sequence[PairTest], rounds: int, gaps: tuple[FleetFinding, ...]
 ) -> FleetVerdict:
     faults, observations = by_fault(gaps)
+    if 2 * len(faults) > len(fleet.names):  # what they share may be the cause, also what tests them
+        faults, observations = (), tuple(gaps)
     message = pair_table.most_common_reason(tests)
     return FleetVerdict(
         verdict="UNDECIDED",

@@ -331,6 +331,20 @@ def test_all_pairs_failed() -> None:
     assert verdict.failed == 12
 
 
+@pytest.mark.parametrize(("answers", "blamed"), [(2, 2), (1, 0), (0, 0)])
+def test_where_most_hosts_do_not_answer_none_of_them_is_blamed(answers: int, blamed: int) -> None:
+    tests = [
+        PairTest(round=0, source=a, target=b, value=None, lost=lost, reason="it does not answer")
+        for a, b in permutations(range(4), 2)
+        for lost in [next((host for host in (a, b) if host >= answers), -1)]
+    ]
+    verdict = diagnose(FLEET, tests)
+
+    assert verdict.verdict == "UNDECIDED"
+    assert len(verdict.blamed) == blamed
+    assert [f.kind for f in (*verdict.blamed, *verdict.observations)].count("HUNG") == 4 - answers
+
+
 def test_a_host_that_could_not_be_tried_is_untested_with_its_reason() -> None:
     off = "d is off"
     tests = [
