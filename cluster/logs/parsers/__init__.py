@@ -8,7 +8,9 @@ parser say what its numbers mean.
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from textwrap import dedent
 from typing import ClassVar, NamedTuple, TypeVar
 
 import msgspec
@@ -27,7 +29,12 @@ CUT = "there is no row: it failed, or the log is cut off"
 MIB = 2.0**20
 MILLI, MICRO, NANO = 1e3, 1e6, 1e9  # in a second
 BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+UNITS = {**BINARY, **{f"{power}IB": size for power, size in BINARY.items()}}
+UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
+NEVER = "(?!)"
+
+Params = Mapping[str, Scalar]
 S = TypeVar("S", bound=msgspec.Struct)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")
@@ -156,14 +163,117 @@ class SizeColumn(NamedTuple):
     over: float = 1.0
     moved: bool = False
     more: tuple[tuple[str, Scalar], ...] = ()
+    name: str = ""  # that of the metric, if empty
 
     def add(
-        self, run: ResultBuilder, value: float, params: Mapping[str, Scalar], size: int = 0
+        self, run: ResultBuilder, value: float, params: Params, size: int = 0, rank: int = 0
     ) -> None:
         """Add one figure, of a row of this many bytes, to a result."""
         payload = size if self.moved else 0
-        point = {**params, **dict(self.more)}
-        run.add(self.definition, value * self.times / self.over, point, size=payload)
+        point = {**params, **dict(self.more)} if self.more else params
+        run.add(self.definition, value * self.times / self.over, point, rank=rank, size=payload)
+
+
+class TableParser(RunParser):
+    """Base of parsers that declare their lines, each by a pattern.
+
+    A group that is named as a metric, or a column, is a figure, and any other is a parameter; those
+    of the start and the header are of all rows below. With an underscore, it is neither: `_title`,
+    `_version`, `_operation`, `_ranks` and `_hosts` of the run, `_rank`, and figures for `agrees`.
+    """
+
+    start: ClassVar[str] = NEVER  # begins a run
+    header: ClassVar[str] = NEVER  # begins one if none is open
+    rows: ClassVar[str]  # one below the other; what is further to the right belongs to it
+    failed: ClassVar[str] = NEVER  # its first group is what failed
+    known: ClassVar[str] = NEVER
+    end: ClassVar[str] = NEVER  # of a run
+    needs_start: ClassVar[bool] = True  # or a header, before rows and known lines
+    operation: ClassVar[str] = ""  # the collective, if there is only one
+    columns: ClassVar[tuple[SizeColumn, ...]] = ()  # of metrics in other units, or with a size
+    params: ClassVar[tuple[tuple[str, Callable[[str], Scalar]], ...]] = ()  # that are not text
+
+    def __init__(self) -> None:
+        super().__init__()
+        rows = dedent(self.rows).strip().replace("\n    ", "").split("\n")
+        lines = (self.start, self.header, self.failed, self.known, self.end, *rows)
+        patterns = map(re.compile, lines)
+        self._start, self._header, self._failed, self._known, self._last, *self._rows = patterns
+        columns = (*map(SizeColumn, self.definitions), *self.columns)
+        self._columns = {column.name or column.definition.metric: column for column in columns}
+        self._params: dict[str, Callable[[str], Scalar]] = {"size": size_of, **dict(self.params)}
+
+    def _reset(self) -> None:
+        self._heading: dict[str, str] = {}  # groups of the start and the header
+        self._above: dict[str, Scalar] = {}  # the parameters among them
+
+    def take(self, line: str, lineno: int) -> bool:
+        is_open = self._run is not None or not self.needs_start
+        if start := self._start.match(line):
+            self._head(self._begin(lineno), _groups(start))
+        elif is_open and (row := self.read(line)):
+            return self._row(row, lineno)
+        elif self._run and self._last.match(line):
+            self._end()
+        elif header := self._header.match(line):
+            self._head(self._open(lineno), _groups(header))
+        elif self._run and (failed := self._failed.match(line)):
+            self._run.fail(failed[1])
+        else:
+            return is_open and self._known.match(line) is not None
+        return True
+
+    def _head(self, run: ResultBuilder, texts: Mapping[str, str]) -> None:
+        run.title = texts.get("_title", f"{run.title} {texts.get('_version', '')}".rstrip())
+        run.operation = self.operation
+        self._describe(run, texts)
+        self._heading.update(texts)
+        self._above = self._point(self._heading)
+
+    def _describe(self, run: ResultBuilder, texts: Mapping[str, str]) -> None:
+        run.operation = texts.get("_operation", run.operation)
+        run.ranks = int(texts.get("_ranks", run.ranks))
+        run.hosts = int(texts.get("_hosts", run.hosts))
+
+    def _point(self, texts: Mapping[str, str]) -> dict[str, Scalar]:
+        return {
+            name: self._params[name](text) if name in self._params else text
+            for name, text in texts.items()
+            if name not in self._columns and name[0] != "_"
+        }
+
+    def _row(self, row: Mapping[str, str], lineno: int) -> bool:
+        figures = []
+        for name, column in self._columns.items():
+            if name in row:
+                value = number(row[name])
+                if value is None:
+                    return False
+                figures.append((column, value))
+        point = {**self._above, **self._point(row)}
+        size = int(point.get("size", 0))
+        if not self.agrees(size, row):
+            return False
+        run, rank = self._open(lineno), int(row.get("_rank", 0))
+        self._describe(run, row)
+        for column, value in figures:
+            column.add(run, value, point, size, rank)
+        return True
+
+    def read(self, line: str) -> Mapping[str, str] | None:
+        """Return the groups of a row by their names; none if the line is not one."""
+        for pattern in self._rows:
+            if row := pattern.match(line):
+                return _groups(row)
+        return None
+
+    def agrees(self, size: int, row: Mapping[str, str]) -> bool:
+        """Tell whether the figures of a row, of this many bytes, agree with one another."""
+        return True
+
+
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    return {name: text for name, text in match.groupdict().items() if text is not None}
 
 
 def decoded(text: str, kind: type[S]) -> S | None:
@@ -202,3 +312,10 @@ def numbers(texts: Iterable[str]) -> list[float] | None:
     values = [number(text) for text in texts]
     read_values = [value for value in values if value is not None]
     return read_values if len(read_values) == len(values) else None
+
+
+@lru_cache(maxsize=1024)
+def size_of(text: str) -> int:
+    """Read a size in bytes: `64`, `1.5k` and `1.5 MiB` of powers of 1024, `1.5 MB` of 1000."""
+    amount = text.rstrip("kmgtKMGTiB ")
+    return round(float(amount) * UNITS[text[len(amount) :].strip().upper()])

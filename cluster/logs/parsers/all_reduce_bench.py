@@ -5,10 +5,9 @@ GBps are 1e9 bytes, Gbps 1e9 bits. A payload of 4GB is 4e9 bytes in the title of
 https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 """
 
-import re
+from collections.abc import Mapping
 
-from cluster.core.model.value import Scalar
-from cluster.logs.parsers import BINARY, GB, RunParser, SizeColumn, define, number
+from cluster.logs.parsers import GB, SizeColumn, TableParser, define
 
 BUSBW, ALGBW = DEFINITIONS = define(
     "all_reduce_bench",
@@ -23,62 +22,35 @@ BUSBW, ALGBW = DEFINITIONS = define(
     aggregation="mean of ranks",
 )
 
-_TITLE = re.compile(
-    r"\s*The (?:average bandwidth of all_reduce "
-    r"(?:with a ([\d.]+)([KMG]?)B payload|over (\d+) ranks)"
-    r"|([\d.]+)([KMG]?)iB payload bandwidth of all_reduce over (\d+) ranks) \((.*)\):\s*$"
-)
-_RANKS = re.compile(r"\b(\d{1,7}) ranks\b")
-_HEAD = re.compile(r"\s*\|(?:\s*payload\s*\|)?\s*busbw\s*\|\s*algbw\s*\|\s*$")
-_RULE = re.compile(r"\s*\|[\s:|-]+\|\s*$")
-_ROW = re.compile(
-    r"\s*\|(?:\s*(\d{1,9}(?:\.\d)?)([KMGT]?)i?B\s*\|)?\s*(\d+\.\d+)GBps\s*\|\s*(\d+\.\d+)GBps\s*\|\s*$"
-)
-_FIGURE = re.compile(r"\s*(algbw|busbw): (\d+\.\d+) (GBps|Gbps)(?: \((\d+\.\d+) Gbps\))?\s*$")
-_KNOWN = re.compile(
-    r"\s*(?:Environment:|- software:|- hardware:|ignore me \d|\*{3} Plotting|0 data size:"
-    r"|\d+:?\s*$|Legend: |1GBps = |Elapsed time: |(?:CPU|GPU Memory) Usage: )"
-)
-_THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
-_SCALES = {"GBps": GB, "Gbps": GB / 8}
-_RATES = {"busbw": BUSBW, "algbw": ALGBW}
 
-COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
-
-
-class AllReduceBench(RunParser):
+class AllReduceBench(TableParser):
     """all_reduce_bench.py: bus and algorithm bandwidth per payload, in GBps of 1e9 bytes."""
 
     marks = ("bandwidth of all_reduce", "| payload |", "GBps")
     definitions = DEFINITIONS
+    operation = "all_reduce"
+    start = (
+        r"\s*The (?=.*?(?P<size>[\d.]+[KMG]?i?B) payload|)(?:average|\S+ payload) bandwidth of "
+        r"all_reduce (?=.*?\b(?P<_ranks>\d{1,7}) ranks\b)"
+        r"(?:with a \S+ payload|over \d+ ranks) \(.*\):\s*$"
+    )
+    header = r"\s*\|\s*(?P<_table>payload)\s*\|\s*busbw\s*\|\s*algbw\s*\|\s*$"
+    rows = r"""
+        \s*\|(?:\s*(?P<size>\d{1,9}(?:\.\d)?[KMGT]?)i?B\s*\|)?\s*(?P<busbw>\d+\.\d+)GBps\s*
+            \|\s*(?P<algbw>\d+\.\d+)GBps\s*\|\s*$
+        \s*(?:algbw: (?P<algbw>\d+\.\d+)|busbw: (?P<busbw>\d+\.\d+)) GBps(?: \(\S+ Gbps\))?\s*$
+        \s*(?:algbw: (?P<algbw_gbit>\d+\.\d+)|busbw: (?P<busbw_gbit>\d+\.\d+)) Gbps\s*$
+    """
+    columns = (
+        *(SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)),
+        SizeColumn(BUSBW, GB / 8, moved=True, name="busbw_gbit"),
+        SizeColumn(ALGBW, GB / 8, moved=True, name="algbw_gbit"),
+    )
+    known = (
+        r"\s*(?:\|\s*busbw\s*\|\s*algbw\s*\|\s*$|\|[\s:|-]+\|\s*$|Environment:|- software:"
+        r"|- hardware:|ignore me \d|\*{3} Plotting|0 data size:|\d+:?\s*$|Legend: |1GBps = "
+        r"|Elapsed time: |(?:CPU|GPU Memory) Usage: )"
+    )
 
-    def _reset(self) -> None:
-        self._params: dict[str, Scalar] = {}
-        self._is_table = False
-
-    def take(self, line: str, lineno: int) -> bool:
-        if title := _TITLE.match(line):
-            run = self._begin(lineno)
-            run.operation = "all_reduce"
-            ranks = _RANKS.search(title[0])
-            run.ranks = int(ranks[1]) if ranks else 0
-            if title[1]:
-                self._params["size"] = round(float(title[1]) * _THOUSANDS[title[2]])
-            elif title[4]:
-                self._params["size"] = round(float(title[4]) * BINARY[title[5]])
-        elif _HEAD.match(line) and (self._run or "payload" in line):
-            self._open(lineno).operation = "all_reduce"
-            self._is_table = True
-        elif self._is_table and (row := _ROW.match(line)):
-            size = int(self._params.get("size", 0))  # if each row is a trial of one payload
-            size = round(float(row[1]) * BINARY[row[2]]) if row[1] else size
-            for column, cell in zip(COLUMNS, row.group(3, 4), strict=True):
-                column.add(self._open(lineno), number(cell) or 0.0, {"size": size}, size)
-        elif self._run and (figure := _FIGURE.match(line)):
-            column = SizeColumn(_RATES[figure[1]], _SCALES[figure[3]], moved=True)
-            size = int(self._params.get("size", 0))
-            column.add(self._run, number(figure[2]) or 0.0, self._params, size)
-        else:
-            is_rule = self._is_table and _RULE.match(line)
-            return self._run is not None and bool(is_rule or _KNOWN.match(line))
-        return True
+    def agrees(self, size: int, row: Mapping[str, str]) -> bool:
+        return "size" not in row or "_table" in self._heading

@@ -8,7 +8,7 @@ https://www.deepspeed.ai/tutorials/comms-logging
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import BINARY, RunParser, define, number
+from cluster.logs.parsers import RunParser, define, number, size_of
 
 TIME, TPUT, BUSBW = DEFINITIONS = define(
     "deepspeed_comm",
@@ -24,7 +24,7 @@ TIME, TPUT, BUSBW = DEFINITIONS = define(
 )
 _CALL = re.compile(
     r"[^\n]*\|[ \t]*comm op: (\w+)(?:_v\d)?[ \t]*\|[ \t]*time \(ms\): (\d[\d.]*)[ \t]*"
-    r"\|[ \t]*msg size: (\d[\d.]*) ?([KMGT]?)B"
+    r"\|[ \t]*msg size: (\d[\d.]* ?[KMGT]?)B"
     r"[ \t]*\|[ \t]*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)[ \t]*"
     r"\|[ \t]*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
 )
@@ -35,7 +35,7 @@ _SUMMARY = re.compile(
 _STRAGGLERS = re.compile(r"\s*Comm\. Op\s+Message Size\s+Count\s+Total comm lat\(ms\)")
 _OP = re.compile(r"\s*([a-z]\w{2,40})\s*$")
 _ROW = re.compile(
-    r"\s*(\d[\d.]*) ?([KMGT]?)B\s+(\d{1,12})\s+(\d[\d.]*)\s+(\d[\d.]*)\s+(\d[\d.]*)"
+    r"\s*(\d[\d.]* ?[KMGT]?)B\s+(\d{1,12})\s+(\d[\d.]*)\s+(\d[\d.]*)\s+(\d[\d.]*)"
     r"\s+(\d+\.\d{2})\s*$"
 )
 _BENCH = re.compile(r"\s*-{2,} Performance of (\w+) on (\d{1,7}) devices -+\s*$")
@@ -46,8 +46,8 @@ _BENCH_HEAD = re.compile(
     r".*(Gbps|GB/s|GBps)"
 )
 _BENCH_ROW = re.compile(
-    rf"\s*(?:\|\s*)?(\d[\d.]*)(?: ([KMGT]?)B)?{_BAR}(\S+){_BAR}(\d[\d.]*)(?: ?(us|ms|s))?{_BAR}"
-    rf"(\d[\d.]*){_BAR}(\d+\.\d{{3}})\s*(?:\|\s*)?$"
+    rf"\s*(?:\|\s*)?(\d[\d.]*(?: [KMGT]?(?=B))?)(B)?{_BAR}(\S+){_BAR}(\d[\d.]*)(?: ?(us|ms|s))?"
+    rf"{_BAR}(\d[\d.]*){_BAR}(\d+\.\d{{3}})\s*(?:\|\s*)?$"
 )
 _RULE = re.compile(r"\s*(?:[-_]{10,}|Breakdown with straggler effect|\|[-|\s:]+\|)\s*$")
 _TIMES = {None: 1e6, "us": 1e6, "ms": 1e3, "s": 1.0}
@@ -68,8 +68,7 @@ class DeepspeedComm(RunParser):
 
     def take(self, line: str, lineno: int) -> bool:
         if call := _CALL.match(line):
-            size = _bytes(call[3], call[4])
-            self._add(lineno, call[1], size, _ms(call[2]), call.group(5, 6))
+            self._add(lineno, call[1], size_of(call[3]), _ms(call[2]), call.group(4, 5))
         elif _SUMMARY.match(line):
             # a later one counts from the start again
             self._open_table("summary", lineno).note("times_with_wait")
@@ -92,8 +91,8 @@ class DeepspeedComm(RunParser):
             if op:
                 self._op, self._last = op[1], -1
             elif row and self._op and self._rises(row):
-                size, calls = _bytes(row[1], row[2]), int(row[3])
-                self._add(lineno, self._op, size, _ms(row[5]), row.group(6, 7), calls=calls)
+                size, calls = size_of(row[1]), int(row[2])
+                self._add(lineno, self._op, size, _ms(row[4]), row.group(5, 6), calls=calls)
             return bool(op or (row and self._op) or _RULE.match(line))
         if head := _BENCH_HEAD.match(line):
             self._is_raw, self._scale = head[1] is not None, GBIT if head[2] == "Gbps" else 1e9
@@ -103,12 +102,12 @@ class DeepspeedComm(RunParser):
             return False  # only --raw leaves out the units
         if row and self._scale:
             time = (number(row[4]) or 0.0) / _TIMES[row[5]]
-            self._add(lineno, self._op, _bytes(row[1], row[2]), time, row.group(6, 7))
+            self._add(lineno, self._op, size_of(row[1]), time, row.group(6, 7))
         return bool(row or _RULE.match(line))
 
     def _rises(self, row: re.Match[str]) -> bool:
         """Tell whether a row belongs to the open operation: otherwise its name is missing."""
-        size = _bytes(row[1], row[2])
+        size = size_of(row[1])
         self._op = self._op if size > self._last else ""
         self._last = size
         return bool(self._op)
@@ -122,10 +121,6 @@ class DeepspeedComm(RunParser):
         run.add(TIME, time, point, size=size)
         for definition, rate in zip((TPUT, BUSBW), rates, strict=True):
             run.add(definition, (number(rate) or 0.0) * scale, point, size=size)
-
-
-def _bytes(amount: str, power: str | None) -> int:
-    return round(float(amount) * BINARY[power or ""])
 
 
 def _ms(text: str) -> float:

@@ -1,10 +1,8 @@
 """IPM: what all ranks of a job spent in MPI. https://github.com/nerscadmin/IPM."""
 
-import re
+from cluster.logs.parsers import TableParser, define
 
-from cluster.logs.parsers import RunParser, define, number, numbers
-
-WALL, MEAN, MOST, CALLS, SHARE = DEFINITIONS = define(
+DEFINITIONS = define(
     "ipm",
     """
     wall_time (s): from MPI_Init to MPI_Finalize, of the slowest rank
@@ -17,44 +15,21 @@ WALL, MEAN, MOST, CALLS, SHARE = DEFINITIONS = define(
     synchronisation="none",
     warm_up="none",
 )
-_START = re.compile(r"\s*##IPM2?v([\w.]{1,20})#")
-_TASKS = re.compile(
-    r"\s*#\s*mpi_tasks\s*:\s*(\d{1,9}) on (\d{1,9}) nodes?\s+%comm\s*:\s*([\d.]{1,20})"
-)
-_TIMES = re.compile(r"\s*# (wallclock|MPI)\s*:((?:\s+[\d.]{1,20}){4})\s*$")
-_ROUTINE = re.compile(r"\s*#\s*(MPI_\w{1,60})\s+([\d.]{1,20})\s+\d{1,18}\s+[\d.]{1,20}\s*$")
-_KNOWN = re.compile(r"\s*#\s*(?:$|[#%]?(?:\w+|mem \[GB\])\s*:|:|\[time\])")
 
 
-class Ipm(RunParser):
+class Ipm(TableParser):
     """IPM: seconds in MPI of all ranks, of the slowest one, and of each routine."""
 
     marks = ("##IPM",)
     definitions = DEFINITIONS
     title = "IPM"
-    _is_counted = False  # what follows are numbers of calls, not seconds
-
-    def take(self, line: str, lineno: int) -> bool:
-        if start := _START.match(line):
-            self._begin(lineno, f"IPM {start[1]}")
-            self._is_counted = False
-            return True
-        run = self._run
-        if run is None:
-            return False
-        tasks, times, routine = _TASKS.match(line), _TIMES.match(line), _ROUTINE.match(line)
-        if tasks:
-            run.ranks, run.hosts = int(tasks[1]), int(tasks[2])
-            run.add(SHARE, float(tasks[3]))
-        elif times and not self._is_counted and (columns := numbers(times[2].split())):
-            if times[1] == "MPI":
-                run.add(MEAN, columns[1])
-            run.add(MOST if times[1] == "MPI" else WALL, columns[-1])
-        elif routine and (value := number(routine[2])) is not None:
-            run.add(CALLS, value, {"routine": routine[1]})
-        elif "####" in line:
-            self._end()  # the line of signs below the report
-        else:
-            self._is_counted |= "#calls" in line
-            return _KNOWN.match(line) is not None
-        return True
+    start = r"\s*##IPM2?v(?P<_version>[\w.]{1,20})#"
+    rows = r"""
+        \s*#\s*mpi_tasks\s*:\s*(?P<_ranks>\d{1,9}) on (?P<_hosts>\d{1,9}) nodes?
+            \s+%comm\s*:\s*(?P<mpi_share>[\d.]{1,20})
+        \s*# wallclock\s*:(?:\s+\d+\.\d+){3}\s+(?P<wall_time>\d+\.\d+)\s*$
+        \s*# MPI\s*:\s+\d+\.\d+\s+(?P<mpi_time>\d+\.\d+)\s+\d+\.\d+\s+(?P<mpi_time_max>\d+\.\d+)\s*$
+        \s*#\s*(?P<routine>MPI_\w{1,60})\s+(?P<routine_time>[\d.]{1,20})\s+\d{1,18}\s+[\d.]{1,20}\s*$
+    """
+    known = r"\s*#\s*(?:$|[#%]?(?:\w+|mem \[GB\])\s*:|:|\[time\])"
+    end = r".*####"  # the line of signs below the report

@@ -4,9 +4,9 @@
 timed by each rank separately: by rank 0 until its buffer is free again, by rank 1 in its receive.
 """
 
-import re
+from collections.abc import Mapping
 
-from cluster.logs.parsers import MB, MILLI, RunParser, define, number
+from cluster.logs.parsers import MB, MILLI, SizeColumn, TableParser, define, number
 
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
 ROUNDING = 0.05  # ms
@@ -23,33 +23,26 @@ ROUNDING = 0.05  # ms
     aggregation="each rank",
 )
 
-_LINE = re.compile(
-    r"\s*(?:\[\s*\d+%\] )?Process (\d{1,6}) transferred ([\d.]+) MB in ([\d.]+) ms"
-    r" \(([\d.]+) MB/sec\)"
-)
-_KNOWN = re.compile(
-    r"\s*(?:Job ready for connection|\.\./connect |cluster connect |Alternatively run|tmux a\b)"
-)
 
-
-class MpiTest(RunParser):
+class MpiTest(TableParser):
     """launch_mpi_test.py: one-way times of each rank; MB is 1e6 bytes."""
 
     marks = (" transferred ",)
     definitions = DEFINITIONS
     title = "launch_mpi_test.py"
+    needs_start = False
+    rows = r"""
+        \s*(?:\[ *\d+%\] )?Process (?P<_rank>\d{1,6}) transferred (?P<size>\d{1,12}(?:\.\d+)? MB) in
+            \s(?P<oneway_time>[\d.]+) ms \((?P<_rate>[\d.]+) MB/sec\)
+    """
+    columns = (SizeColumn(TIME, over=MILLI, moved=True),)
+    known = (
+        r"\s*(?:Job ready for connection|\.\./connect |cluster connect |Alternatively run|tmux a\b)"
+    )
 
-    def take(self, line: str, lineno: int) -> bool:
-        match = _LINE.match(line)
-        if match is None:
-            return _KNOWN.match(line) is not None
-        size, time, rate = (number(match[group]) or 0.0 for group in (2, 3, 4))
+    def agrees(self, size: int, row: Mapping[str, str]) -> bool:
+        time, rate = number(row["oneway_time"]), number(row["_rate"])
         if not (size and time and rate):
             return False
-        expected = size / time * MILLI  # of figures that are rounded
-        if abs(rate - expected) > (SLACK + ROUNDING / time) * expected:
-            return False
-        point = {"size": round(size * MB)}
-        rank = int(match[1])
-        self._open(lineno).add(TIME, time / MILLI, point, rank=rank, size=point["size"])
-        return True
+        expected = size / MB / time * MILLI  # of figures that are rounded
+        return abs(rate - expected) <= (SLACK + ROUNDING / time) * expected

@@ -4,21 +4,21 @@ GB/s are 1e9 bytes. https://github.com/facebookresearch/param
 """
 
 import re
+from collections.abc import Mapping
 
-from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, RunParser, SizeColumn, count, define, number
+from cluster.logs.parsers import GB, ResultBuilder, SizeColumn, TableParser, define, numbers
 
 DEFINITIONS = define(
     "param_comms",
     """
-    busbw (B/s, one way, collective): bus bandwidth: what the slowest link carries; printed in GB/s
-        of 1e9 bytes
-    algbw (B/s): algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes
     time (s): one call, the median over the ranks; printed in us
     time_p75 (s): one call, the 75th percentile over the ranks; printed in us
     time_p95 (s): one call, the 95th percentile over the ranks; printed in us
     time_min (s): one call, the fastest rank; printed in us
     time_max (s): one call, the slowest rank; printed in us
+    algbw (B/s): algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes
+    busbw (B/s, one way, collective): bus bandwidth: what the slowest link carries; printed in GB/s
+        of 1e9 bytes
     ping_latency (s): one call, a message one way, median over the two ranks of a pair; printed in
         us
     ping_pong_latency (s): one call, a message to and fro, median over the two ranks of a pair;
@@ -33,59 +33,51 @@ DEFINITIONS = define(
     warm_up="10 calls that are not counted, unless --w said otherwise",
     aggregation="mean of ranks",
 )
-BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH = DEFINITIONS
 
-_HEAD = re.compile(r"\s*COMMS-RES\S*\s+(size \(B\)\s.*)$")
 # Names as wide as their column touch the name before them.
 _NAMES = re.compile(
     r"size \(B\)|P95 Latency\(us\): Quant|[A-Za-z]+\((?:us|GB/s)\)(?::p50)?"
     r"|nElementsPerRank(?:\(\w+\))?|\S+"
 )
-_ROW = re.compile(r"\s*COMMS-RES(?:-QUANT)?-?(\w*)(?:-([a-z]+\d*)\S*)?\s+(\d.*\d)\s*$")
 _COLUMNS = {
-    "Latency(us):p50": SizeColumn(MEDIAN, 1e-6, moved=True),
-    "p75": SizeColumn(P75, 1e-6, moved=True),
-    "p95": SizeColumn(P95, 1e-6, moved=True),
-    "Overall": SizeColumn(P95, 1e-6, moved=True),  # of quantising, communicating and the way back
-    "Min": SizeColumn(LEAST, 1e-6, moved=True),
-    "Max": SizeColumn(MOST, 1e-6, moved=True),
-    "AlgBW(GB/s)": SizeColumn(ALGBW, GB, moved=True),
-    "BusBW(GB/s)": SizeColumn(BUSBW, GB, moved=True),
+    "Latency(us):p50": "time",
+    "p75": "time_p75",
+    "p95": "time_p95",
+    "Overall": "time_p95",  # of quantising, communicating and the way back
+    "Min": "time_min",
+    "Max": "time_max",
+    "AlgBW(GB/s)": "algbw",
+    "BusBW(GB/s)": "busbw",
 }
 _PAIRS = {  # its p75 and p95 are those of two different times
-    "pingLatency(us):p50": SizeColumn(PING, 1e-6, moved=True),
-    "pingPongLatency(us):p50": SizeColumn(PING_PONG, 1e-6, moved=True),
-    "avgUniBW(GB/s)": SizeColumn(PAIR, GB, moved=True),
-    "avgBiBW(GB/s)": SizeColumn(PAIR_BOTH, GB, moved=True),
+    "pingLatency(us):p50": "ping_latency",
+    "pingPongLatency(us):p50": "ping_pong_latency",
+    "avgUniBW(GB/s)": "pair_bandwidth",
+    "avgBiBW(GB/s)": "pair_bandwidth_both_ways",
 }
 
 
-class ParamComms(RunParser):
+class ParamComms(TableParser):
     """PARAM comms.py: times in us, algorithm and bus bandwidth in GB/s of 1e9 bytes."""
 
     marks = ("COMMS-RES",)
     definitions = DEFINITIONS
     title = "PARAM comms"
-    _columns: tuple[str, ...] = ()
+    start = r"\s*COMMS-RES\S*\s+(?P<_names>size \(B\)\s.*)$"
+    rows = r"""
+        \s*COMMS-RES(?:-QUANT)?-?(?P<_operation>(?P<operation>\w+))?(?:-(?P<type>[a-z]+\d*)\S*)?
+            \s+(?P<_cells>(?P<size>\d{1,18})\s.*\d)\s*$
+    """
+    columns = tuple(SizeColumn(d, GB if d.unit == "B/s" else 1e-6, moved=True) for d in DEFINITIONS)
 
-    def take(self, line: str, lineno: int) -> bool:
-        head, row = _HEAD.match(line), _ROW.match(line)
-        if head:
-            self._begin(lineno)
-            self._columns = tuple(_NAMES.findall(head[1]))
-            return True
-        if row is None or self._run is None:
-            return False
-        cells = row[3].split()
-        values, size = [number(cell) for cell in cells], count(cells[0])
-        if len(cells) != len(self._columns) or None in values or size is None:
-            return False
-        point: dict[str, Scalar] = {"type": row[2]} if row[2] else {}
-        point |= {"operation": row[1]} if row[1] else {}
-        point["size"] = size
-        columns = _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
-        self._run.operation = row[1] or self._run.operation
-        for name, value in zip(self._columns, values, strict=True):
-            if column := columns.get(name):
-                column.add(self._run, value or 0.0, point, size)
-        return True
+    def _head(self, run: ResultBuilder, texts: Mapping[str, str]) -> None:
+        self._names = _NAMES.findall(texts["_names"])
+        self._metrics = _PAIRS if _PAIRS.keys() & set(self._names) else _COLUMNS
+
+    def read(self, line: str) -> Mapping[str, str] | None:
+        row = dict(super().read(line) or {})
+        cells = row.get("_cells", "").split()
+        if len(cells) != len(self._names) or numbers(cells) is None:
+            return None
+        named = zip(self._names, cells, strict=True)
+        return row | {self._metrics[name]: cell for name, cell in named if name in self._metrics}
