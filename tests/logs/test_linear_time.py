@@ -65,11 +65,11 @@ USES: dict[str, Callable[[str], object]] = {
 FORMATS = plugins.names(parsers.Parser)
 
 
-def patterns(module: ModuleType) -> Iterator[re.Pattern[str]]:
-    """Find the patterns of a module, also those in its tables, and of a package's modules."""
-    queue = [value for name, value in vars(module).items() if not name.startswith("__")]
-    if hasattr(module, "__path__"):
-        for submodule in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
+def patterns(holder: object) -> Iterator[re.Pattern[str]]:
+    """Find the patterns of a module or a parser, also in tables, and of a package's modules."""
+    queue = [value for name, value in vars(holder).items() if not name.startswith("__")]
+    if isinstance(holder, ModuleType) and hasattr(holder, "__path__"):
+        for submodule in pkgutil.iter_modules(holder.__path__, f"{holder.__name__}."):
             queue += vars(importlib.import_module(submodule.name)).values()
     while queue:
         value = queue.pop()
@@ -129,7 +129,8 @@ def attacks(pattern: re.Pattern[str]) -> set[tuple[str, str]]:
     pumps: list[tuple[str, str]] = []
     text = matched(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG), "", pumps)
     repeats = {("", before + unit) for before, unit in pumps}
-    return {*pumps, *repeats, *(("", f"{line}\n") for _, line in repeats), ("", text), ("", " ")}
+    lines = {("", f"{line}\n") for _, line in repeats}
+    return {*pumps, *repeats, *lines, ("", text or " "), ("", " ")}
 
 
 def seconds(use: Callable[[str], object], attack: tuple[str, str], size: int) -> float:
@@ -183,7 +184,8 @@ def test_every_pattern_of_whole_texts(name: str) -> None:
 def test_every_pattern_of_a_parser(name: str) -> None:
     module = importlib.import_module(f"{parsers.__name__}.{name}")
     later = module.rules() if name == "symptoms" else ()  # they are compiled when first used
-    every = (*patterns(module), *(pattern for _, _, pattern in later))
+    parser = plugins.load(parsers.Parser, name)
+    every = (*patterns(module), *patterns(parser), *(pattern for _, _, pattern in later))
     texts = {attack for pattern in every for attack in attacks(pattern)}
 
     def use(text: str) -> None:

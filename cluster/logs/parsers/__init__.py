@@ -8,7 +8,7 @@ parser say what its numbers mean.
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from textwrap import dedent
 from typing import ClassVar, NamedTuple, TypeVar
@@ -34,7 +34,6 @@ UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 NEVER = "(?!)"
 
-Params = Mapping[str, Scalar]
 S = TypeVar("S", bound=msgspec.Struct)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")
@@ -166,42 +165,42 @@ class SizeColumn(NamedTuple):
     name: str = ""  # that of the metric, if empty
 
     def add(
-        self, run: ResultBuilder, value: float, params: Params, size: int = 0, rank: int = 0
+        self, run: ResultBuilder, value: float, params: Mapping[str, Scalar], size: int = 0
     ) -> None:
         """Add one figure, of a row of this many bytes, to a result."""
         payload = size if self.moved else 0
-        point = {**params, **dict(self.more)} if self.more else params
-        run.add(self.definition, value * self.times / self.over, point, rank=rank, size=payload)
+        point = {**params, **dict(self.more)}
+        run.add(self.definition, value * self.times / self.over, point, size=payload)
 
 
 class TableParser(RunParser):
     """Base of parsers that declare their lines, each by a pattern.
 
-    A group that is named as a metric, or a column, is a figure, and any other is a parameter; those
-    of the start and the header are of all rows below. With an underscore, it is neither: `_title`,
-    `_version`, `_operation`, `_ranks` and `_hosts` of the run, `_rank`, and figures for `agrees`.
+    A group that is named as a metric, or as a column, is a figure, and any other is a parameter;
+    those of the start and the header are of all rows below. `size` is what moved during a row. A
+    name with an underscore is no parameter: `_version`, `_operation`, `_ranks` and `_hosts` tell
+    about the run, `_rank` about the row, and others are for `read` and `agrees`.
     """
 
     start: ClassVar[str] = NEVER  # begins a run
     header: ClassVar[str] = NEVER  # begins one if none is open
-    rows: ClassVar[str]  # one below the other; what is further to the right belongs to it
+    rows: ClassVar[str] = NEVER  # one below the other; what is further to the right belongs to it
     failed: ClassVar[str] = NEVER  # its first group is what failed
-    known: ClassVar[str] = NEVER
+    remarks: ClassVar[str] = NEVER  # without figures
     end: ClassVar[str] = NEVER  # of a run
-    needs_start: ClassVar[bool] = True  # or a header, before rows and known lines
+    needs_start: ClassVar[bool] = True  # or a header, before rows and remarks
     operation: ClassVar[str] = ""  # the collective, if there is only one
-    columns: ClassVar[tuple[SizeColumn, ...]] = ()  # of metrics in other units, or with a size
-    params: ClassVar[tuple[tuple[str, Callable[[str], Scalar]], ...]] = ()  # that are not text
+    columns: ClassVar[tuple[SizeColumn, ...]] = ()  # of metrics in other units
+    counts: ClassVar[tuple[str, ...]] = ()  # parameters that are whole numbers, or left out
 
     def __init__(self) -> None:
         super().__init__()
         rows = dedent(self.rows).strip().replace("\n    ", "").split("\n")
-        lines = (self.start, self.header, self.failed, self.known, self.end, *rows)
+        lines = (self.start, self.header, self.failed, self.remarks, self.end, *rows)
         patterns = map(re.compile, lines)
-        self._start, self._header, self._failed, self._known, self._last, *self._rows = patterns
+        self._start, self._header, self._failed, self._remarks, self._last, *self._rows = patterns
         columns = (*map(SizeColumn, self.definitions), *self.columns)
         self._columns = {column.name or column.definition.metric: column for column in columns}
-        self._params: dict[str, Callable[[str], Scalar]] = {"size": size_of, **dict(self.params)}
 
     def _reset(self) -> None:
         self._heading: dict[str, str] = {}  # groups of the start and the header
@@ -220,11 +219,11 @@ class TableParser(RunParser):
         elif self._run and (failed := self._failed.match(line)):
             self._run.fail(failed[1])
         else:
-            return is_open and self._known.match(line) is not None
+            return is_open and self._remarks.match(line) is not None
         return True
 
     def _head(self, run: ResultBuilder, texts: Mapping[str, str]) -> None:
-        run.title = texts.get("_title", f"{run.title} {texts.get('_version', '')}".rstrip())
+        run.title = f"{run.title} {texts.get('_version', '')}".rstrip()
         run.operation = self.operation
         self._describe(run, texts)
         self._heading.update(texts)
@@ -236,11 +235,14 @@ class TableParser(RunParser):
         run.hosts = int(texts.get("_hosts", run.hosts))
 
     def _point(self, texts: Mapping[str, str]) -> dict[str, Scalar]:
-        return {
-            name: self._params[name](text) if name in self._params else text
-            for name, text in texts.items()
-            if name not in self._columns and name[0] != "_"
-        }
+        point: dict[str, Scalar] = {}
+        for name, text in texts.items():
+            if name in self.counts:
+                if value := count(text):
+                    point[name] = value
+            elif name not in self._columns and name[0] != "_":
+                point[name] = size_of(text) if name == "size" else text
+        return point
 
     def _row(self, row: Mapping[str, str], lineno: int) -> bool:
         figures = []
@@ -249,15 +251,15 @@ class TableParser(RunParser):
                 value = number(row[name])
                 if value is None:
                     return False
-                figures.append((column, value))
+                figures.append((column.definition, value * column.times / column.over))
         point = {**self._above, **self._point(row)}
         size = int(point.get("size", 0))
         if not self.agrees(size, row):
             return False
         run, rank = self._open(lineno), int(row.get("_rank", 0))
         self._describe(run, row)
-        for column, value in figures:
-            column.add(run, value, point, size, rank)
+        for definition, figure in figures:
+            run.add(definition, figure, point, rank=rank, size=size)
         return True
 
     def read(self, line: str) -> Mapping[str, str] | None:

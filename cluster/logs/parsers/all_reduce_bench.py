@@ -42,11 +42,10 @@ class AllReduceBench(TableParser):
         \s*(?:algbw: (?P<algbw_gbit>\d+\.\d+)|busbw: (?P<busbw_gbit>\d+\.\d+)) Gbps\s*$
     """
     columns = (
-        *(SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)),
-        SizeColumn(BUSBW, GB / 8, moved=True, name="busbw_gbit"),
-        SizeColumn(ALGBW, GB / 8, moved=True, name="algbw_gbit"),
+        *(SizeColumn(BUSBW, GB), SizeColumn(BUSBW, GB / 8, name="busbw_gbit")),
+        *(SizeColumn(ALGBW, GB), SizeColumn(ALGBW, GB / 8, name="algbw_gbit")),
     )
-    known = (
+    remarks = (
         r"\s*(?:\|\s*busbw\s*\|\s*algbw\s*\|\s*$|\|[\s:|-]+\|\s*$|Environment:|- software:"
         r"|- hardware:|ignore me \d|\*{3} Plotting|0 data size:|\d+:?\s*$|Legend: |1GBps = "
         r"|Elapsed time: |(?:CPU|GPU Memory) Usage: )"

@@ -43,7 +43,7 @@ class Fabtests(TableParser):
             \stime: [\d.]+, MB/sec: (?P<bandwidth>\d+\.\d+), usec/xfer:
             \s(?P<transfer_time>\d+\.\d{1,6}),? ?Mxfers/sec: \d+\.\d+ ?\}\s*$
     """
-    columns = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, moved=True))
+    columns = (SizeColumn(TIME, over=MICRO), SizeColumn(BANDWIDTH, MB))
     failed = r"\s*((?:fi_\w+|ft_\w+|ERROR:? ?)\(.*\).*ret=-\d+ \(.*\)|\w+\(\): \S+:\d+, ret=-\d+.*)"
     _command = ""
 

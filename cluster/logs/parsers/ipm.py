@@ -31,5 +31,5 @@ class Ipm(TableParser):
         \s*# MPI\s*:\s+\d+\.\d+\s+(?P<mpi_time>\d+\.\d+)\s+\d+\.\d+\s+(?P<mpi_time_max>\d+\.\d+)\s*$
         \s*#\s*(?P<routine>MPI_\w{1,60})\s+(?P<routine_time>[\d.]{1,20})\s+\d{1,18}\s+[\d.]{1,20}\s*$
     """
-    known = r"\s*#\s*(?:$|[#%]?(?:\w+|mem \[GB\])\s*:|:|\[time\])"
+    remarks = r"\s*#\s*(?:$|[#%]?(?:\w+|mem \[GB\])\s*:|:|\[time\])"
     end = r".*####"  # the line of signs below the report

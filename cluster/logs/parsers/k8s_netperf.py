@@ -2,7 +2,7 @@
 
 from cluster.logs.parsers import SizeColumn, TableParser, define
 
-STREAM, RATE, TAIL = DEFINITIONS = define(
+STREAM, _, TAIL = DEFINITIONS = define(
     "k8s_netperf",
     """
     stream_bandwidth (B/s, one way, TCP): mean over the samples, of all parallel streams; printed in
@@ -15,6 +15,8 @@ STREAM, RATE, TAIL = DEFINITIONS = define(
     synchronisation="each test alone",
     warm_up="none",
 )
+_UNITS = {"(Mb/s)": "stream_bandwidth", "(OP/s)": "transaction_rate", "(usec)": "latency_p99"}
+_PARAMS = ("DRIVER", "SCENARIO", "PARALLELISM", "HOST NETWORK", "SERVICE", "SAME NODE", "BURST")
 
 
 class K8sNetperf(TableParser):
@@ -23,17 +25,16 @@ class K8sNetperf(TableParser):
     marks = ("HOST NETWORK",)
     definitions = DEFINITIONS
     title = "k8s-netperf"
-    header = r"\s*\|.*\| HOST NETWORK "
-    rows = r"""
-        \s*\|[^|]+\| *(?P<driver>[a-z]\w*|)[ |]*(?P<scenario>[A-Z]\w*|)[ |]*(?P<parallelism>\d*)
-            [ |]*(?P<host_network>true|false)[ |]+(?P<service>true|false|)[ |]*(?P<size>\d{1,18})
-            [ |]+(?:(?:0|(?P<burst>\d{1,18})) (?=\| [tf]|\| \S+ \())?[ |]*(?P<same_node>
-            (?P<hosts>true)|false|)[ |\d]*\| (?:(?P<stream_bandwidth>[\d.]+) \(Mb/s\)|
-            (?P<transaction_rate>[\d.]+) \(OP/s\)|(?P<latency_p99>[\d.]+) \(usec\)|[\d.]+ )
-    """
-    params = (("burst", int), ("hosts", lambda _: 1))
-    columns = (
-        SizeColumn(STREAM, 1e6 / 8, moved=True),
-        SizeColumn(RATE, moved=True),
-        SizeColumn(TAIL, 1e-6, moved=True),
-    )
+    header = r"(?P<_names>.*\| HOST NETWORK .*)"
+    counts = ("size", "burst", "hosts")
+    columns = (SizeColumn(STREAM, 1e6 / 8), SizeColumn(TAIL, 1e-6))
+
+    def read(self, line: str) -> dict[str, str] | None:
+        names, cells = ([c.strip() for c in t.split("|")] for t in (self._heading["_names"], line))
+        row = dict(zip(names, cells, strict=False))
+        value, _, unit = row.get("AVG VALUE", "").partition(" ")
+        point = {"size": row.get("MESSAGE SIZE", "")}
+        point |= {name.lower().replace(" ", "_"): row.get(name, "") for name in _PARAMS}
+        point["hosts"] = point["same_node"].replace("true", "1")
+        is_row = len(names) == len(cells) and unit in {"", *_UNITS}
+        return {**point, _UNITS.get(unit, "_"): value} if is_row else None

@@ -35,8 +35,8 @@ class MpiTest(TableParser):
         \s*(?:\[ *\d+%\] )?Process (?P<_rank>\d{1,6}) transferred (?P<size>\d{1,12}(?:\.\d+)? MB) in
             \s(?P<oneway_time>[\d.]+) ms \((?P<_rate>[\d.]+) MB/sec\)
     """
-    columns = (SizeColumn(TIME, over=MILLI, moved=True),)
-    known = (
+    columns = (SizeColumn(TIME, over=MILLI),)
+    remarks = (
         r"\s*(?:Job ready for connection|\.\./connect |cluster connect |Alternatively run|tmux a\b)"
     )
 

@@ -40,10 +40,9 @@ class MpiP(TableParser):
         Callsite[^:]*:\s*(?P<_call>\d{1,6}\s+\d{1,4}\s+\S|[A-Z]\w{1,30}\s+\d{1,6}\s+[\d*]+\s+\d)
         [^:]+:\s*(?P<_head>Task\s+AppTime|Call\s+Site|ID\s+Lev|Name\s+Site|-{20,}|\.\.\.\s*$)
     """
-    params = (("call", "MPI_{}".format), ("site", int))
+    counts = ("site",)
     columns = (SizeColumn(SITE, over=MILLI),)
-    known = r"\s*@ "
-    end = r"\s*@--- End of Report"
+    remarks = r"\s*@ "
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,8 +58,11 @@ class MpiP(TableParser):
         super()._head(run, texts)
         if "_section" not in texts:  # the first line
             self._hosts.clear()
+        elif texts["_section"] == "End":  # of the report
+            self._end()
         elif self._hosts:
             run.ranks, run.hosts = len(self._hosts), len(set(self._hosts.values()))
 
     def read(self, line: str) -> Mapping[str, str] | None:
-        return super().read(f"{self._heading.get('_section', '')}:{line}")
+        row = super().read(f"{self._heading.get('_section', '')}:{line}")
+        return {**row, "call": f"MPI_{row['call']}"} if row and "call" in row else row

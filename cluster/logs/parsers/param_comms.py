@@ -68,7 +68,7 @@ class ParamComms(TableParser):
         \s*COMMS-RES(?:-QUANT)?-?(?P<_operation>(?P<operation>\w+))?(?:-(?P<type>[a-z]+\d*)\S*)?
             \s+(?P<_cells>(?P<size>\d{1,18})\s.*\d)\s*$
     """
-    columns = tuple(SizeColumn(d, GB if d.unit == "B/s" else 1e-6, moved=True) for d in DEFINITIONS)
+    columns = tuple(SizeColumn(d, GB if d.unit == "B/s" else 1e-6) for d in DEFINITIONS)
 
     def _head(self, run: ResultBuilder, texts: Mapping[str, str]) -> None:
         self._names = _NAMES.findall(texts["_names"])
@@ -80,4 +80,5 @@ class ParamComms(TableParser):
         if len(cells) != len(self._names) or numbers(cells) is None:
             return None
         named = zip(self._names, cells, strict=True)
-        return row | {self._metrics[name]: cell for name, cell in named if name in self._metrics}
+        row |= {self._metrics[name]: cell for name, cell in named if name in self._metrics}
+        return {"type": row["type"], **row} if "type" in row else row
