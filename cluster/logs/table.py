@@ -130,7 +130,7 @@ class ResultBuilder:
     def has_failures(self) -> bool:
         return bool(self._failures)
 
-    def parsed(self, detail: Detail | None = None) -> Parsed:
+    def result(self, detail: Detail | None = None) -> Parsed:
         if self._is_doubted and not self.empty:
             rows = {tuple(series.params.items()) for series in self._series.values()}
             self.clear()

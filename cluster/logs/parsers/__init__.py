@@ -106,7 +106,7 @@ class RunParser(Parser):
     """The title of a run if the log does not name it; the parser's name, if empty."""
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
+        self._runs: list[Parsed] = []
         self._run: ResultBuilder | None = None
         self._tables: set[object] = set()  # of the open run
         self._reset()
@@ -135,9 +135,9 @@ class RunParser(Parser):
     def _end(self) -> None:
         if self._run is not None:
             self._finish(self._run)
-            parsed = self._run.parsed()
-            if parsed.measurements or parsed.failures or parsed.detail is not None:
-                self._parsed.append(parsed)
+            result = self._run.result()
+            if result.measurements or result.failures or result.detail is not None:
+                self._runs.append(result)
         self._run = None
 
     def _finish(self, run: ResultBuilder) -> None:
@@ -147,7 +147,7 @@ class RunParser(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         self._end()
-        return tuple(self._parsed)
+        return tuple(self._runs)
 
 
 class SizeColumn(NamedTuple):
@@ -185,7 +185,7 @@ class TableParser(RunParser):
     start: ClassVar[str] = NEVER  # begins a run
     header: ClassVar[str] = NEVER  # begins one if none is open
     rows: ClassVar[str] = NEVER  # one below the other; what is further to the right belongs to it
-    failed: ClassVar[str] = NEVER  # its first group is what failed
+    failure: ClassVar[str] = NEVER  # its first group is what failed
     remarks: ClassVar[str] = NEVER  # without figures
     end: ClassVar[str] = NEVER  # of a run
     needs_start: ClassVar[bool] = True  # or a header, before rows and remarks
@@ -196,9 +196,9 @@ class TableParser(RunParser):
     def __init__(self) -> None:
         super().__init__()
         rows = dedent(self.rows).strip().replace("\n    ", "").split("\n")
-        lines = (self.start, self.header, self.failed, self.remarks, self.end, *rows)
+        lines = (self.start, self.header, self.failure, self.remarks, self.end, *rows)
         patterns = map(re.compile, lines)
-        self._start, self._header, self._failed, self._remarks, self._last, *self._rows = patterns
+        self._start, self._header, self._failure, self._remarks, self._last, *self._rows = patterns
         columns = (*map(SizeColumn, self.definitions), *self.columns)
         self._columns = {column.name or column.definition.metric: column for column in columns}
 
@@ -216,8 +216,8 @@ class TableParser(RunParser):
             self._end()
         elif header := self._header.match(line):
             self._head(self._open(lineno), _groups(header))
-        elif self._run and (failed := self._failed.match(line)):
-            self._run.fail(failed[1])
+        elif self._run and (failure := self._failure.match(line)):
+            self._run.fail(failure[1])
         else:
             return is_open and self._remarks.match(line) is not None
         return True
@@ -278,7 +278,7 @@ def _groups(match: re.Match[str]) -> dict[str, str]:
     return {name: text for name, text in match.groupdict().items() if text is not None}
 
 
-def decoded(text: str, kind: type[S]) -> S | None:
+def decode(text: str, kind: type[S]) -> S | None:
     """Decode a JSON document; none if it is not of this kind."""
     try:
         return decoders.decode(text, kind)

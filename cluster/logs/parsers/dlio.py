@@ -12,7 +12,7 @@ from statistics import fmean
 
 import msgspec
 
-from cluster.logs.parsers import MIB, ResultBuilder, RunParser, decoded, define
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, decode, define
 
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
 CLOSE = 1e-6  # relative: figures are written with all their digits
@@ -67,7 +67,7 @@ class Dlio(RunParser):
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
-        summary = decoded(text, _Summary) if self.marks[0] in text else None
+        summary = decode(text, _Summary) if self.marks[0] in text else None
         if summary is None:
             return False
         builder = self._begin(lineno)

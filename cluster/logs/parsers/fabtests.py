@@ -44,7 +44,9 @@ class Fabtests(TableParser):
             \s(?P<transfer_time>\d+\.\d{1,6}),? ?Mxfers/sec: \d+\.\d+ ?\}\s*$
     """
     columns = (SizeColumn(TIME, over=MICRO), SizeColumn(BANDWIDTH, MB))
-    failed = r"\s*((?:fi_\w+|ft_\w+|ERROR:? ?)\(.*\).*ret=-\d+ \(.*\)|\w+\(\): \S+:\d+, ret=-\d+.*)"
+    failure = (
+        r"\s*((?:fi_\w+|ft_\w+|ERROR:? ?)\(.*\).*ret=-\d+ \(.*\)|\w+\(\): \S+:\d+, ret=-\d+.*)"
+    )
     _command = ""
 
     def take(self, line: str, lineno: int) -> bool:

@@ -328,7 +328,7 @@ class Iperf2Test:
         if builder.empty:
             self._add_intervals(builder)
         self._remark()
-        return builder.parsed()
+        return builder.result()
 
     def _remark(self) -> None:
         if self._flows and not (self.is_headed or self._is_connected):

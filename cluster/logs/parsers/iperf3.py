@@ -155,7 +155,7 @@ class Iperf3(Parser):
     def _document(self, document: Iperf3JsonReport, lineno: int) -> bool:
         builder = ResultBuilder("iperf3", lineno, document.title)
         document.fill(builder)
-        self._results.append(builder.parsed())
+        self._results.append(builder.result())
         return True
 
     def results(self) -> tuple[Parsed, ...]:
@@ -169,7 +169,7 @@ class Iperf3(Parser):
             return False
         builder = ResultBuilder("iperf3", lineno, "iperf3")
         builder.fail("the JSON document is broken or cut off: there are no totals")
-        self._results.append(builder.parsed())
+        self._results.append(builder.result())
         return True
 
     def _open(self, lineno: int) -> TextReport:
@@ -319,7 +319,7 @@ class TextReport:
             self._without_totals(builder)
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
             builder.note("only_sent")
-        return builder.parsed()
+        return builder.result()
 
     def _without_totals(self, builder: ResultBuilder) -> None:
         """Use the rates of the intervals, if the log contains nothing else."""

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from cluster.logs.parsers import MIB, ResultBuilder, RunParser, decoded, define, number
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, decode, define, number
 
 FLOAT = 4  # bytes of an element
 SLACK = 0.01  # by which bytes over time may differ from the printed rate
@@ -55,7 +55,7 @@ class MlBench(RunParser):
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
-        report = decoded(text, _MlBenchJson)
+        report = decode(text, _MlBenchJson)
         if report is None or not report.values:
             return False
         report.fill(self._begin(lineno, "" if report.throughput else "collective"))

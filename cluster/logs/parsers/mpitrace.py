@@ -250,7 +250,7 @@ class _Profile:
             if self._rank < 0:
                 builder.lack("unknown_rank")
             _note_doubts(builder, profile)
-            yield builder.parsed(profile)
+            yield builder.result(profile)
 
 
 def _note_doubts(builder: ResultBuilder, profile: Profile) -> None:

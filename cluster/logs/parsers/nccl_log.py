@@ -299,7 +299,7 @@ class NcclDebug(Parser):
             builder.lack("not_connected")
         if self._fragments:
             builder.note("torn_lines", self._fragments)
-        return (builder.parsed(log),)
+        return (builder.result(log),)
 
     def _judge(self, builder: ResultBuilder) -> None:
         """Decide which warnings are failures: those after which nothing shows that NCCL went on."""

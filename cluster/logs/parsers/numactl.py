@@ -35,7 +35,7 @@ class Numactl(RunParser):
 
     def _end(self) -> None:
         if self._nodes and self._nodes.rows:
-            self._parsed.append(self._nodes.result())
+            self._runs.append(self._nodes.result())
         self._nodes = None
 
 
@@ -82,4 +82,4 @@ class _Nodes:
             )
             for node in self._columns
         )
-        return builder.parsed(Topology(devices=tuple(devices)))
+        return builder.result(Topology(devices=tuple(devices)))

@@ -11,7 +11,7 @@ import msgspec
 from cluster.core.model.logs import Parsed
 from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, NANO, Parser, ResultBuilder, count, decoded, define, number
+from cluster.logs.parsers import GB, NANO, Parser, ResultBuilder, count, decode, define, number
 
 PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
     "nvbandwidth",
@@ -258,11 +258,11 @@ class NvBandwidth(Parser):
         self._settle()
         self._ran.clear()
         if self._builders and not self._builders[-1].empty:
-            self._results.append(self._builders.pop().parsed())
+            self._results.append(self._builders.pop().result())
         self._builders.append(builder)
 
     def take_document(self, text: str, lineno: int) -> bool:
-        document = decoded(text, _NvBandwidthJson)
+        document = decode(text, _NvBandwidthJson)
         if document is None:
             return False
         report = document.nvbandwidth
@@ -306,7 +306,7 @@ class NvBandwidth(Parser):
                 builder.note("only_help")
             elif builder.empty:
                 builder.lack_rows("there is no matrix: it failed, or the log is cut off", MATRIX)
-        self._results += [builder.parsed() for builder in self._builders]
+        self._results += [builder.result() for builder in self._builders]
         self._builders = []
         return tuple(sorted(self._results, key=lambda result: result.first))
 

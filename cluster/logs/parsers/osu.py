@@ -147,7 +147,7 @@ class Osu(RunParser):
 
     def _end(self) -> None:
         if self._table is not None:
-            self._parsed.append(self._table.result())
+            self._runs.append(self._table.result())
         self._table = None
 
 
@@ -295,7 +295,7 @@ class _Table:
                 f"{self._test}: there is no row; it ended before its first size",
                 f"columns {', '.join(name for name, _ in self._columns) or 'under a heading'}",
             )
-        return self.builder.parsed()
+        return self.builder.result()
 
 
 def _columns_of(

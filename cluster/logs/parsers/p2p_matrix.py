@@ -177,7 +177,7 @@ class P2PMatrix(RunParser):
         if run.empty and not self._peers:
             text = "there is no matrix: it was stopped, or the log is cut off"
             run.lack_rows(text, "rows of a GPU and a figure for each of its peers")
-        self._parsed.append(run.parsed(self._access()))
+        self._runs.append(run.result(self._access()))
         self._reset()
 
     def _access(self) -> PeerAccess | None:

@@ -79,6 +79,6 @@ class ParamComms(TableParser):
         cells = row.get("_cells", "").split()
         if len(cells) != len(self._names) or numbers(cells) is None:
             return None
-        named = zip(self._names, cells, strict=True)
-        row |= {self._metrics[name]: cell for name, cell in named if name in self._metrics}
+        pairs = zip(self._names, cells, strict=True)
+        row |= {self._metrics[name]: cell for name, cell in pairs if name in self._metrics}
         return {"type": row["type"], **row} if "type" in row else row

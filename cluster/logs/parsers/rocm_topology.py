@@ -60,7 +60,7 @@ class RocmTopology(Parser):
         builder = ResultBuilder("rocm_topology", self._first, f"{len(self._names)} devices")
         if missing := [name for name in self._names if name not in self._rows]:
             builder.lack("no_rows", ", ".join(missing))
-        return (builder.parsed(Topology(devices=tuple(map(self._device, self._names)))),)
+        return (builder.result(Topology(devices=tuple(map(self._device, self._names)))),)
 
     def _device(self, name: str) -> Device:
         width = len(self._names)

@@ -79,4 +79,4 @@ class SymptomLines(Parser):
             return ()
         symptoms = tuple(sorted(self._symptoms, key=lambda sign: sign.line))
         builder = ResultBuilder("symptoms", symptoms[0].line, "symptoms")
-        return (builder.parsed(Symptoms(found=symptoms)),)
+        return (builder.result(Symptoms(found=symptoms)),)

@@ -50,7 +50,7 @@ class NvidiaTopology(RunParser):
 
     def _end(self) -> None:
         if self._matrix and self._matrix.rows:
-            self._parsed.append(self._matrix.result())
+            self._runs.append(self._matrix.result())
         self._matrix = None
 
 
@@ -102,8 +102,8 @@ class _Matrix:
         cells = self._kinds - {"X"}
         if cells and all(map(STATUS.fullmatch, cells)):
             rows = tuple(self._inner(name) for name in self._names)
-            return builder.parsed(PeerAccess(devices=tuple(self._names), status=rows))
-        return builder.parsed(Topology(devices=tuple(self._device(name) for name in self._names)))
+            return builder.result(PeerAccess(devices=tuple(self._names), status=rows))
+        return builder.result(Topology(devices=tuple(self._device(name) for name in self._names)))
 
     def _inner(self, name: str) -> tuple[str, ...]:
         width = len(self._names)

@@ -34,7 +34,7 @@ class Copies(TableParser):
     """
     counts = ("burst",)
     columns = (SizeColumn(TIME, over=MICRO),)
-    failed = "lost (.*)"
+    failure = "lost (.*)"
     remarks = "bye"
     end = "---"
 

@@ -14,7 +14,7 @@ import re
 import msgspec
 
 from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import Parser, decoded, numbers
+from cluster.logs.parsers import Parser, decode, numbers
 from cluster.logs.parsers.nccl_tests import perf_test
 
 _START = re.compile(r"#?\s*(nThreads?:?\s+\d+\s|nccl-tests version|Collective test starting:)")
@@ -164,7 +164,7 @@ class NcclTests(Parser):
         return False
 
     def take_document(self, text: str, lineno: int) -> bool:
-        if report := decoded(text, NcclJsonReport):
+        if report := decode(text, NcclJsonReport):
             report.fill(self._new(lineno))
         return report is not None
 

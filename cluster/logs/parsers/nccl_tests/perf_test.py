@@ -305,7 +305,7 @@ class PerfTest:
         if (self.is_mixed and (self._ends != 1 or not self._rises)) or is_doubled or is_torn:
             builder.doubt()
         self._say(builder)
-        return builder.parsed()
+        return builder.result()
 
     @property
     def _rises(self) -> bool:
