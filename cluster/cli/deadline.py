@@ -24,7 +24,7 @@ def raise_priority() -> None:
 
 
 def answer_by(deadline: float, work: Callable[[], bytes]) -> bytes | None:
-    """Return what `work` returns; None if it does not by a time of the monotonic clock.
+    """Return what `work` returns; None if it does not, or not by a time of the monotonic clock.
 
     No signal interrupts a call of C, such as the look-up of a name, and a process that is short of
     processor time is late in any case. The child then ends by itself: it cleans up. If it fails, it
@@ -61,7 +61,9 @@ def answer_by(deadline: float, work: Callable[[], bytes]) -> bytes | None:
     if answer:  # the child may still need processor time to end
         return answer
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os._exit(status if status > 0 else 128 - status)
+    if status:
+        os._exit(status if status > 0 else 128 - status)
+    return None
 
 
 def _write(descriptor: int, answer: bytes) -> None:

@@ -100,6 +100,10 @@ def test_no_other_process_delays_the_start_of_a_gate() -> None:
     assert policy("--gate") == os.SCHED_RR | os.SCHED_RESET_ON_FORK
 
 
+def test_a_child_that_ends_well_without_an_answer_has_none() -> None:
+    assert answer_by(time.monotonic() + PATIENCE, lambda: os._exit(0)) is None
+
+
 LATE = """
 import os, sys, time
 from pathlib import Path
