@@ -305,7 +305,7 @@ class _Results:
         return float(max(self.rank.comm.allgather(seconds)))
 
     def add_round(self, phase: str, seconds: float) -> float:
-        """Note how long a round took; give the samples per second of all ranks."""
+        """Note how long a round took; return the samples per second of all ranks."""
         slowest = self.slowest(seconds)
         self.seconds[phase].append(slowest)
         samples = self.params.steps * self.params.batch * self.rank.size

@@ -51,7 +51,7 @@ class SimulatedShell(Shell):
         argv: str | Sequence[str],
         *,
         timeout: float | None = None,
-        on_line: LineCallback = None,
+        on_line: LineCallback | None = None,
     ) -> Completed:
         """Run `true`, which checks whether a host answers, and refuse all other commands."""
         del timeout, on_line

@@ -113,7 +113,11 @@ class RemoteShell(Shell):
         """Start a command line of the host's `sh` (ShellError: it could not be started)."""
 
     def run(
-        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: LineCallback | None = None,
     ) -> Completed:
         """Run a command; if the connection breaks, that is a `ShellError`, not an exit status."""
         _log.debug("%s: %s", self.host, shlex.join(argv))
@@ -291,7 +295,7 @@ def _line(argv: Sequence[str], timeout: float | None) -> str:
     return shlex.join(["sh", "-c", f"command -v timeout > /dev/null && exec {guard}; {inner}"])
 
 
-def read(pieces: Iterable[bytes], on_line: LineCallback) -> str:
+def read(pieces: Iterable[bytes], on_line: LineCallback | None) -> str:
     """Return the output of a command; nothing of it if `on_line` gets its lines."""
     if on_line is None:
         return b"".join(_limit_output(pieces)).decode(errors="replace")

@@ -70,7 +70,11 @@ class Shell(Plugin):
 
     @abstractmethod
     def run(
-        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: LineCallback | None = None,
     ) -> Completed:
         """Run a command to its end; the caller decides what its exit status means.
 

@@ -167,7 +167,7 @@ def _folders(
 def _show(
     runs: Sequence[Run], board: Hardware | None, gates: Gates, *, as_json: bool, place: Path | None
 ) -> int:
-    """Show the judgement of a run, or of several launches together; give the exit status."""
+    """Show the judgement of a run, or of several launches together; return the exit status."""
     run = runs[-1]
     summaries, signs, judgement = judge_launches(runs, board)
     conclusion = answer(judgement)

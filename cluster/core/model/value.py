@@ -7,8 +7,8 @@ import msgspec
 Scalar = int | float | str
 StateCallback = Callable[[str, str], None]
 """Called with the name of a host, and the state that it has reached."""
-LineCallback = Callable[[str], None] | None
-"""Called with each line that a command prints, as it comes; none if the result is to have them."""
+LineCallback = Callable[[str], None]
+"""Called with each line that a command prints, as it comes."""
 
 
 def ignore(host: str, state: str) -> None:

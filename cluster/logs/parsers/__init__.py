@@ -169,8 +169,11 @@ class SizeColumn(NamedTuple):
     ) -> None:
         """Add one figure, of a row of this many bytes, to a result."""
         payload = size if self.moved else 0
-        point = {**params, **dict(self.more)}
-        run.add(self.definition, value * self.times / self.over, point, size=payload)
+        run.add(self.definition, self.scale(value), {**params, **dict(self.more)}, size=payload)
+
+    def scale(self, value: float) -> float:
+        """Return a figure in the unit of the definition."""
+        return value * self.times / self.over
 
 
 class TableParser(RunParser):
@@ -251,7 +254,7 @@ class TableParser(RunParser):
                 value = number(row[name])
                 if value is None:
                     return False
-                figures.append((column.definition, value * column.times / column.over))
+                figures.append((column.definition, column.scale(value)))
         point = {**self._above, **self._point(row)}
         size = int(point.get("size", 0))
         if not self.agrees(size, row):

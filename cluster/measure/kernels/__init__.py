@@ -76,7 +76,7 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
 
 
 def _try_load(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
-    """Let one rank of each host compile; give the library, or the reason why there is none."""
+    """Let one rank of each host compile; return the library, or the reason why there is none."""
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
     host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)

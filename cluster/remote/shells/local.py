@@ -51,7 +51,11 @@ class LocalShell(Shell):
         return socket.create_connection((address, port))
 
     def run(
-        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: LineCallback | None = None,
     ) -> Completed:
         _log.debug("here: %s", shlex.join(argv))
         closings = self._closings

@@ -94,7 +94,7 @@ class SshShell(RemoteShell):
             raise self._connection_error("forward", way) from error
 
     def _way(self) -> list[connection.Transport]:
-        """Connect if needed; give the transports to the jump hosts and, last, to the host."""
+        """Connect if needed; return the transports to the jump hosts and, last, to the host."""
         with self._connecting:
             chain = self._chain  # another thread may close the shell meanwhile
             if not chain or not chain[-1].is_connected:

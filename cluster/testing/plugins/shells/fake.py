@@ -30,7 +30,11 @@ class FakeShell(Shell):
         self.state = "ready"
 
     def run(
-        self, argv: Sequence[str], *, timeout: float | None = None, on_line: LineCallback = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: LineCallback | None = None,
     ) -> Completed:
         reply = self._hosts.run(self._machine, tuple(argv))
         if on_line:
