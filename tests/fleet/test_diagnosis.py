@@ -1,6 +1,6 @@
 """Each fault that can be planted is named, and a healthy fleet is left in peace."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,25 @@ def test_a_flow_that_was_silent_once_is_a_suspicion_and_twice_a_bad_link() -> No
     assert (once.verdict, once.reason.code) == ("UNDECIDED", "unexplained")
     assert decide(once, 16).code == "unconfirmed"
     assert blame(twice) == [("LINK", "pair:1-9", "tx")]
+
+
+def test_a_pair_that_carries_next_to_nothing_alone_is_no_pass() -> None:
+    """Each pair was tested once: its hosts are good with others, and nothing was repeated."""
+    fleet = Simulated("leafspine:1x5", grouped=False)
+    pairs = tuple(combinations(range(5), 2))
+    tests = survey(fleet.fleet, SurveyPlan(pairs=pairs), fleet.measure)
+    slow = [
+        replace(test, value=0.005 * (test.value or 0.0))
+        if {test.source, test.target} == {2, 3}
+        else test
+        for test in tests
+    ]
+    verdict = diagnose(fleet.fleet, slow)
+    (suspect,) = verdict.suspects
+
+    assert diagnose(fleet.fleet, tests).verdict == "HEALTHY"
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert (suspect.place.host, suspect.place.peer, suspect.direction) == (2, 3, "both")
 
 
 def test_groups_that_reach_one_another_slowly_also_alone_are_low() -> None:

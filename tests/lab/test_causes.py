@@ -21,8 +21,8 @@ ROUNDS = ("--rounds=10", "--alone=2")
 PAIRS = (f"--pairs={','.join(f'{a}-{b}' for a, b in combinations(range(5), 2))}",)
 # Far below what the noise of a busy machine hides: a tenth of the segments costs 8% of the rate.
 RULE = "INPUT -p tcp ! --dport 22 -m statistic --mode random --probability 0.3 -j DROP"
-# Of five tests of lossy pairs, one may be lucky: a third of the checks is UNDECIDED, and more where
-# the machine is busy.
+# What a lossy host sends may be low as well, and then the others look noisy: some checks are
+# UNDECIDED, and more where the machine is busy.
 WITHIN = 400.0  # seconds of checks, one after another until one decides
 
 

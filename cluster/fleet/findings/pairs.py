@@ -15,6 +15,8 @@ ALIKE = 0.1  # by which the values of such tests differ at most
 STUBBORN = 8  # tests alone of a flow at different times, all low and alike: it is suspected
 DEEP_SHARE, DEEP_STUBBORN = 0.45, 5  # so many of less than this: one flow beside it leaves half
 
+NEXT_TO_NOTHING = 0.1  # of the usual rate, in all tests of a pair: flows beside it leave more
+
 
 class PairCounts(NamedTuple):
     """The tests alone of a pair of good hosts that was low."""
@@ -143,7 +145,7 @@ def stubborn_pairs(
     """Return pairs of which a flow was low alone each time, and alike, and that are not blamed.
 
     Many of them count against each other where one switch slows them all. Flows of neighbours slow
-    a pair, too, but not by the same share each time.
+    a pair, too, but not by the same share each time, and not to a tenth.
     """
     links = {(f.place.host, f.place.peer) for f in findings if f.place.kind == "pair"}
     for counts, chance in _low_pairs(solution, unstable):
@@ -157,6 +159,9 @@ def stubborn_pairs(
             for way, low in counts.ways.items()
             if all(low) and _is_stubborn(solution, values[way])
         ]
+        most = max(value for way in values.values() for value in way.values())
+        if most < NEXT_TO_NOTHING * solution.reference and all(map(all, counts.ways.values())):
+            ways = list(counts.ways)
         if ways:
             yield Suspect(
                 place=Part(kind="pair", host=counts.pair[0], peer=counts.pair[1]),

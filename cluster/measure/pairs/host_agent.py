@@ -297,21 +297,31 @@ def _receive_rate(
 
     What arrived counts, as the kernel saw it: a host that was short of processor time reads from
     its buffers faster than its link is. The clock is read before and after the kernel answers, as
-    this process may lose the processor in between (UntriedError: too often to measure).
+    this process may lose the processor in between (UntriedError: too often to measure). It is read
+    while nothing comes, too: with losses, what waited for a lost segment arrives all at once.
     What is in buffers then is thrown away: on a slow link, it would take as long as the test. If
     the host was too busy to read twice in that time, it is the rate of all but the first read.
     """
+    limit = link.gettimeout()
+    link.settimeout(GAP * seconds)
     data = bytearray(CHUNK)
     total = 0
     marks: list[tuple[float, int]] = []  # when, and how much had arrived by then
+    last = clock()  # when something came
     while True:
+        start = clock()
         try:
             size = link.recv_into(data)
         except TimeoutError as error:
-            raise TransferError(SILENT if total else HOLE) from error
-        if not size:
-            break
-        total += size
+            if limit is not None and start - last > limit:
+                raise TransferError(SILENT if total else HOLE) from error
+            if not total:
+                continue
+        else:
+            if not size:
+                break
+            total += size
+            last = start
         start = clock()
         info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
         if clock() - start > GAP * seconds:
@@ -319,7 +329,8 @@ def _receive_rate(
         has_bytes = len(info) == ARRIVED + 8  # since Linux 4.1: those that arrived, read or not
         kernel_total = int(struct.unpack_from("Q", info, ARRIVED)[0]) if has_bytes else 0
         marks.append((start, kernel_total or total))
-        if marks[-1][0] - marks[0][0] > seconds and len(marks) > ENOUGH:
+        (first, before), (now, after) = marks[0], marks[-1]
+        if now - first > seconds and len(marks) > ENOUGH and after > before:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             break
     if not total:

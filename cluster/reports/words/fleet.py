@@ -381,9 +381,10 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
             )
         case "few_rounds":
             do = f"Type --rounds {reason.of}, or say which hosts share a switch: --groups FILE. "
+            tests = f"of {verdict.rounds} rounds" if verdict.rounds else "their tests"
             return (
                 f"not enough rounds. {reason.low} direction(s) of hosts or groups were low in all "
-                f"of {verdict.rounds} rounds, and so would good ones be by chance. "
+                f"{tests}, and so would good ones be by chance. "
                 f"{do if reason.of else ''}{_capital(usual)}."
             )
         case "few_partners":
@@ -400,7 +401,9 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
         case "unexplained" if fleet.foreign:
             return f"some pairs are low, and no host explains them; {usual}."
         case "unexplained":
-            return f"hosts are low at times, and were not tested again beside others; {usual}."
+            names = [_end(s.place, s.direction, fleet) for s in verdict.suspects]
+            doubt = f"{_list(names, NAMED, ' and ')}: low at times, and not tested again"
+            return f"{doubt} beside others; {usual}."
         case "untested" if fleet.foreign:
             return f"{reason.low} host(s) have no value; {usual}."
         case "untested":

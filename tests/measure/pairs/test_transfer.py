@@ -2,35 +2,51 @@
 
 import socket
 import struct
+from collections.abc import Sequence
 from typing import cast
 
 import pytest
 
 from cluster.measure.pairs import host_agent, messages
-from cluster.measure.pairs.host_agent import UntriedError
+from cluster.measure.pairs.host_agent import TransferError, UntriedError
 
 RATE = 5e6  # bytes per second that arrive, for SECONDS
 SECONDS = 0.3
-SEGMENT = 1 << 16
+SEGMENT = 1 << 14
+LIMIT = 2.0  # seconds, after which nothing more is expected
 SLICE = 1e-5  # seconds that each look takes
 
 
 class Link:
-    """A connection on which the kernel is asked late, or answers late, at one read."""
+    """A connection on which the kernel is asked late, or answers late, at one read.
 
-    def __init__(self, read: int, before: float = 0.0, after: float = 0.0) -> None:
+    `holes` are times when a segment is lost, and when what came meanwhile is there with it.
+    """
+
+    def __init__(
+        self,
+        read: int,
+        before: float = 0.0,
+        after: float = 0.0,
+        holes: Sequence[tuple[float, float]] = (),
+    ) -> None:
         self.now = 0.0
         self._stalls = {read: (before, after)}
+        self._holes = holes
         self._reads = self._received = 0
+        self._timeout = LIMIT
 
     def clock(self) -> float:
         return self.now
 
     def recv_into(self, buffer: bytearray) -> int:
         """Return what arrived, and wait for a segment if there is nothing; 0 at the end."""
+        deadline = self.now + self._timeout
         backlog = self._arrived() - self._received
-        if not backlog and self.now < SECONDS:
-            self.now = min(SECONDS, (self._received + SEGMENT) / RATE)
+        while backlog < min(SEGMENT, self._total - self._received):
+            self.now += SLICE
+            if self.now >= deadline:
+                raise TimeoutError
             backlog = self._arrived() - self._received
         self._reads += 1
         count = min(len(buffer), backlog)
@@ -47,8 +63,19 @@ class Link:
     def setsockopt(self, *_option: object) -> None:
         """Accept any option."""
 
+    def gettimeout(self) -> float:
+        return self._timeout
+
+    def settimeout(self, seconds: float) -> None:
+        self._timeout = seconds
+
+    @property
+    def _total(self) -> int:
+        return int(RATE * SECONDS)
+
     def _arrived(self) -> int:
-        return int(RATE * min(self.now, SECONDS))
+        begins = (begin for begin, end in self._holes if begin <= self.now < end)
+        return int(RATE * min(self.now, SECONDS, *begins))
 
 
 def rate_of(link: Link) -> float:
@@ -67,6 +94,27 @@ def rate_of(link: Link) -> float:
 )
 def test_a_receiver_that_loses_the_processor_finds_the_rate_of_its_link(link: Link) -> None:
     assert rate_of(link) == pytest.approx(RATE, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("holes", "share"),
+    [
+        ([(0.1, 0.2)], 1.0),  # all of it came, although half of it at once
+        ([(0.05, 0.25), (0.251, 9.0)], (0.251 - 0.05) / 0.24),
+        ([(0.1, 9.0)], (0.1 - 0.06) / 0.24),  # and nothing until the end
+    ],
+)
+def test_what_waited_for_a_lost_segment_took_all_the_time_until_then(
+    holes: list[tuple[float, float]], share: float
+) -> None:
+    assert rate_of(Link(0, holes=holes)) == pytest.approx(share * RATE, abs=0.03 * RATE)
+
+
+def test_a_connection_that_stays_silent_is_given_up() -> None:
+    link = Link(0, holes=[(SEGMENT / RATE, 9.0)])
+    with pytest.raises(TransferError, match="nothing arrived"):
+        rate_of(link)
+    assert LIMIT < link.now < LIMIT + 2 * SECONDS
 
 
 @pytest.mark.parametrize("link", [Link(1, before=0.6), Link(1, after=0.6)])
