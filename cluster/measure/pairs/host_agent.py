@@ -3,6 +3,7 @@
 Each side of a test over one TCP connection is a process of its own.
 """
 
+import math
 import os
 import shutil
 import signal
@@ -302,40 +303,48 @@ def _receive_rate(
     What is in buffers then is thrown away: on a slow link, it would take as long as the test. If
     the host was too busy to read twice in that time, it is the rate of all but the first read.
     """
-    limit = link.gettimeout()
+    limit = link.gettimeout() or math.inf
     link.settimeout(GAP * seconds)
-    data = bytearray(CHUNK)
-    total = 0
+    data, total = bytearray(CHUNK), 0
     marks: list[tuple[float, int]] = []  # when, and how much had arrived by then
     last = clock()  # when something came
-    while True:
+    while not _is_long_enough(marks, seconds):
         start = clock()
         try:
             size = link.recv_into(data)
         except TimeoutError as error:
-            if limit is not None and start - last > limit:
+            if start - last > limit:
                 raise TransferError(SILENT if total else HOLE) from error
-            if not total:
-                continue
         else:
             if not size:
                 break
             total += size
             last = start
-        start = clock()
-        info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
-        if clock() - start > GAP * seconds:
-            continue
-        has_bytes = len(info) == ARRIVED + 8  # since Linux 4.1: those that arrived, read or not
-        kernel_total = int(struct.unpack_from("Q", info, ARRIVED)[0]) if has_bytes else 0
-        marks.append((start, kernel_total or total))
-        (first, before), (now, after) = marks[0], marks[-1]
-        if now - first > seconds and len(marks) > ENOUGH and after > before:
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            break
+        if total and (mark := _mark(link, total, clock))[0] < GAP * seconds:
+            marks.append(mark[1:])
+    else:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     if not total:
         raise TransferError(HOLE)
     return _rate(marks, seconds)
+
+
+def _mark(link: socket.socket, total: int, clock: Callable[[], float]) -> tuple[float, float, int]:
+    """Return how many seconds the kernel took to answer, since when, and the bytes that arrived."""
+    start = clock()
+    info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
+    took = clock() - start
+    has_bytes = len(info) == ARRIVED + 8  # since Linux 4.1: those that arrived, read or not
+    kernel_total = int(struct.unpack_from("Q", info, ARRIVED)[0]) if has_bytes else 0
+    return took, start, kernel_total or total
+
+
+def _is_long_enough(marks: Sequence[tuple[float, int]], seconds: float) -> bool:
+    """Tell whether marks are enough for a rate; what is silent since the first is waited for."""
+    if len(marks) <= ENOUGH:
+        return False
+    (start, before), (end, after) = marks[0], marks[-1]
+    return end - start > seconds and after > before
 
 
 def _rate(marks: Sequence[tuple[float, int]], seconds: float) -> float:
