@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,7 @@ CHUNK = 1 << 20  # bytes
 WARM_UP = 0.2  # share of the time that is not counted
 ARRIVED = 128  # where struct tcp_info has the bytes that arrived (linux/tcp.h)
 ENOUGH = 2  # reads that make a rate
+FLOWING = 0.4  # share of the time that is counted: a timeout of TCP, 0.2 s, is no rate of its link
 GAP = 0.01  # share of the time: of a mark that took longer, it is not known when it was true
 
 
@@ -348,10 +350,18 @@ def _is_long_enough(marks: Sequence[tuple[float, int]], seconds: float) -> bool:
 
 
 def _rate(marks: Sequence[tuple[float, int]], seconds: float) -> float:
-    """Return bytes per second from a fifth of the time to its end, or of all but the first read."""
-    start = marks[0][0] if marks else 0.0
-    window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - start <= seconds]
-    for (begin, before), (end, after) in ((m[0], m[-1]) for m in (window, marks) if m):
+    """Return bytes per second from a fifth of the time to its end, or of all but the first read.
+
+    Packets come in bursts, so the time is from one to another, unless it was silent for most of it.
+    """
+    warm = marks[0][0] + WARM_UP * seconds if marks else 0.0
+    window = [mark for mark in marks if warm <= mark[0] <= warm + (1 - WARM_UP) * seconds]
+    arrivals = [mark for last, mark in pairwise(window) if mark[1] > last[1]]
+    span = arrivals[-1][0] - arrivals[0][0] if arrivals else 0.0
+    is_flowing = span > FLOWING * (1 - WARM_UP) * seconds
+    for (begin, before), (end, after) in (
+        (m[0], m[-1]) for m in (arrivals if is_flowing else (), window, marks) if m
+    ):
         if end > begin and after > before:
             return (after - before) / (end - begin)
     raise UntriedError("too little arrived to measure")

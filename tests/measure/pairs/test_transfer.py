@@ -100,6 +100,7 @@ def test_a_receiver_that_loses_the_processor_finds_the_rate_of_its_link(link: Li
     ("holes", "share"),
     [
         ([(0.1, 0.2)], 1.0),  # all of it came, although half of it at once
+        ([(0.05, 0.15)], 1.0),  # as fast afterwards as its link
         ([(0.05, 0.25), (0.251, 9.0)], (0.251 - 0.05) / 0.24),
         ([(0.1, 9.0)], (0.1 - 0.06) / 0.24),  # and nothing until the end
     ],
