@@ -16,7 +16,7 @@ from typing import IO, Self
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
-from cluster.core.model.value import LineCallback
+from cluster.core.model.value import Argv, LineCallback
 from cluster.remote import transfer
 from cluster.remote.shell import Shell
 
@@ -113,11 +113,7 @@ class RemoteShell(Shell):
         """Start a command line of the host's `sh` (ShellError: it could not be started)."""
 
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: LineCallback | None = None,
+        self, argv: Argv, *, timeout: float | None = None, on_line: LineCallback | None = None
     ) -> Completed:
         """Run a command; if the connection breaks, that is a `ShellError`, not an exit status."""
         _log.debug("%s: %s", self.host, shlex.join(argv))

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
-from cluster.core.model.value import LineCallback
+from cluster.core.model.value import Argv, LineCallback
 from cluster.core.plugins import Plugin
 
 
@@ -70,11 +70,7 @@ class Shell(Plugin):
 
     @abstractmethod
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: LineCallback | None = None,
+        self, argv: Argv, *, timeout: float | None = None, on_line: LineCallback | None = None
     ) -> Completed:
         """Run a command to its end; the caller decides what its exit status means.
 

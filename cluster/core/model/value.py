@@ -1,12 +1,14 @@
 """The base of every frozen value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 Scalar = int | float | str
 StateCallback = Callable[[str, str], None]
 """Called with the name of a host, and the state that it has reached."""
+Argv = Sequence[str]
+"""A command and its arguments, unquoted."""
 LineCallback = Callable[[str], None]
 """Called with each line that a command prints, as it comes."""
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
-from cluster.core.model.value import LineCallback
+from cluster.core.model.value import Argv, LineCallback
 from cluster.remote import transfer
 from cluster.remote.remote_shell import LINGERS, read
 from cluster.remote.shells import Shell
@@ -51,11 +51,7 @@ class LocalShell(Shell):
         return socket.create_connection((address, port))
 
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: LineCallback | None = None,
+        self, argv: Argv, *, timeout: float | None = None, on_line: LineCallback | None = None
     ) -> Completed:
         _log.debug("here: %s", shlex.join(argv))
         closings = self._closings

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
-from cluster.core.model.value import LineCallback
+from cluster.core.model.value import Argv, LineCallback
 from cluster.remote.shells import Shell
 from cluster.testing import FakeHosts
 
@@ -30,11 +30,7 @@ class FakeShell(Shell):
         self.state = "ready"
 
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        on_line: LineCallback | None = None,
+        self, argv: Argv, *, timeout: float | None = None, on_line: LineCallback | None = None
     ) -> Completed:
         reply = self._hosts.run(self._machine, tuple(argv))
         if on_line:
