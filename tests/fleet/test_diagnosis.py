@@ -89,6 +89,18 @@ def test_a_pair_that_carries_next_to_nothing_alone_is_no_pass() -> None:
     assert (suspect.place.host, suspect.place.peer, suspect.direction) == (2, 3, "both")
 
 
+@pytest.mark.parametrize(("factor", "answer"), [(1.5, "HEALTHY"), (20.0, "UNDECIDED")])
+def test_a_pair_with_a_somewhat_higher_latency_once_is_a_pass(factor: float, answer: str) -> None:
+    """Seconds are no rates: what is a tenth of the usual is a latency ten times as high."""
+    fleet = replace(Simulated("leafspine:1x6", grouped=False).fleet, metric="latency")
+    tests = [
+        PairTest(round=0, source=a, target=b, alone=True,
+                 value=2e-5 * (1 + (a + b) / 1000) * (factor if {a, b} == {2, 3} else 1))
+        for a, b in permutations(range(6), 2)
+    ]  # fmt: skip
+    assert diagnose(fleet, tests).verdict == answer
+
+
 def test_groups_that_reach_one_another_slowly_also_alone_are_low() -> None:
     """Of two groups, neither can be blamed; uplinks that are few do not slow a pair alone."""
     slow, few = (

@@ -23,6 +23,7 @@ class PairCounts(NamedTuple):
 
     pair: tuple[int, int]
     low: tuple[PairTest, ...]
+    most: float  # what a low test reached, in the unit of the table's rates
     ways: dict[tuple[int, int, int], list[bool]]  # source, target, port: the tests that were low
     # source, target: which tests of the one, and of the other, with other hosts were low
     ends: dict[tuple[int, int], tuple[Flags, Flags]]
@@ -91,7 +92,9 @@ def _low_pairs(
                      odd[alone & (hosts[1] == b) & (hosts[0] != a)])
             for a, b in (pair, pair[::-1])
         }  # fmt: skip
-        counts = PairCounts(pair, tuple(table.tests[i] for i in indices), dict(by_port), ends)
+        low_tests = tuple(table.tests[i] for i in indices)
+        most = float(table.rates[indices].max())
+        counts = PairCounts(pair, low_tests, most, dict(by_port), ends)
         # Pairs of one group and of two differ in what others can take from them.
         same_kind = first & (table.between == table.between[indices[0]])
         baseline, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
@@ -159,8 +162,8 @@ def stubborn_pairs(
             for way, low in counts.ways.items()
             if all(low) and _is_stubborn(solution, values[way])
         ]
-        most = max(value for way in values.values() for value in way.values())
-        if most < NEXT_TO_NOTHING * solution.reference and all(map(all, counts.ways.values())):
+        is_nothing = counts.most < NEXT_TO_NOTHING * solution.reference
+        if is_nothing and all(map(all, counts.ways.values())):
             ways = list(counts.ways)
         if ways:
             yield Suspect(
