@@ -251,7 +251,8 @@ class _TestBatch:
                         self._values[answer.test] = answer.value
                     if answer.reason:
                         self._failures.setdefault(answer.test, answer)
-                    self.took[self.tests[answer.test]] = time.monotonic() - self._began
+                    else:  # a side that gave up took the limit, and no test takes so long
+                        self.took[self.tests[answer.test]] = time.monotonic() - self._began
 
     def report(self, pair: Pair, reasons: dict[int, str]) -> _Report:
         """Return the value of a pair, or 0 and the reason why there is none; None if untried."""

@@ -80,6 +80,26 @@ def test_a_test_that_says_nothing_of_the_link_has_no_value(
     assert batch.report((0, 1), {}) == (value, "little", -1)
 
 
+class Halted(HostLinks):
+    """Hosts of which the receiver has a rate, and the sender gives up later."""
+
+    def answers(self, seconds: float) -> Iterator[tuple[int, Answer]]:  # noqa: ARG002 - none waits
+        yield 1, messages.Listening(test=0, port=1)
+        yield 1, messages.TestOutcome(test=0, value=1.0)
+        time.sleep(HURRY)
+        yield 0, messages.TestOutcome(test=0, reason="nothing arrived")
+
+
+def test_a_side_that_gave_up_does_not_say_how_long_tests_take() -> None:
+    """The limit of the next test would be three times that of this one, and so on."""
+    links = Halted(["127.0.0.1"] * 2, "")
+    batch = _TestBatch(Coordinator(Mock(), links, "ab", BANDWIDTH, 1.0, 0, math.inf), PAIRS)
+    batch.wait(math.inf, for_ports=True)
+
+    assert batch.report((0, 1), {}).value == 1.0
+    assert batch.took[0, 1] < HURRY
+
+
 def noticed(links: HostLinks, places: Mapping[int, str]) -> bool:
     return bool(list(links.answers(HURRY)) or places)
 
