@@ -23,7 +23,7 @@ class PairCounts(NamedTuple):
 
     pair: tuple[int, int]
     low: tuple[PairTest, ...]
-    most: float  # what a low test reached, in the unit of the table's rates
+    rates: tuple[float, ...]  # of these tests, in the unit of the table's
     ways: dict[tuple[int, int, int], list[bool]]  # source, target, port: the tests that were low
     # source, target: which tests of the one, and of the other, with other hosts were low
     ends: dict[tuple[int, int], tuple[Flags, Flags]]
@@ -93,8 +93,8 @@ def _low_pairs(
             for a, b in (pair, pair[::-1])
         }  # fmt: skip
         low_tests = tuple(table.tests[i] for i in indices)
-        most = float(table.rates[indices].max())
-        counts = PairCounts(pair, low_tests, most, dict(by_port), ends)
+        rates = tuple(table.rates[indices].tolist())
+        counts = PairCounts(pair, low_tests, rates, dict(by_port), ends)
         # Pairs of one group and of two differ in what others can take from them.
         same_kind = first & (table.between == table.between[indices[0]])
         baseline, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
@@ -155,14 +155,14 @@ def stubborn_pairs(
         if counts.silent or chance <= CHANCE or counts.pair in links:
             continue
         values: defaultdict[tuple[int, int, int], dict[int, float]] = defaultdict(dict)
-        for test in counts.low:
-            values[test.source, test.target, test.port][test.round] = test.value or 0.0
+        for test, rate in zip(counts.low, counts.rates, strict=True):
+            values[test.source, test.target, test.port][test.round] = rate
         ways = [
             way
             for way, low in counts.ways.items()
             if all(low) and _is_stubborn(solution, values[way])
         ]
-        is_nothing = counts.most < NEXT_TO_NOTHING * solution.reference
+        is_nothing = max(counts.rates) < NEXT_TO_NOTHING * solution.reference
         if is_nothing and all(map(all, counts.ways.values())):
             ways = list(counts.ways)
         if ways:

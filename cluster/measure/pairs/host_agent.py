@@ -35,7 +35,8 @@ CHUNK = 1 << 20  # bytes
 WARM_UP = 0.2  # share of the time that is not counted
 ARRIVED = 128  # where struct tcp_info has the bytes that arrived (linux/tcp.h)
 ENOUGH = 2  # reads that make a rate
-FLOWING = 0.4  # share of the time that is counted: a timeout of TCP, 0.2 s, is no rate of its link
+# At an end of the time that is counted, so much silence says nothing of the link's rate: TCP waits
+QUIET, TIMEOUT = 0.6, 0.25  # share of that time, and seconds (a timeout of TCP is 0.2 s)
 GAP = 0.01  # share of the time: of a mark that took longer, it is not known when it was true
 
 
@@ -342,11 +343,10 @@ def _mark(link: socket.socket, total: int, clock: Callable[[], float]) -> tuple[
 
 
 def _is_long_enough(marks: Sequence[tuple[float, int]], seconds: float) -> bool:
-    """Tell whether marks are enough for a rate; what is silent since the first is waited for."""
+    """Tell whether marks are enough for a rate; the last is one at which something came."""
     if len(marks) <= ENOUGH:
         return False
-    (start, before), (end, after) = marks[0], marks[-1]
-    return end - start > seconds and after > before
+    return marks[-1][0] - marks[0][0] > seconds and marks[-1][1] > marks[-2][1]
 
 
 def _rate(marks: Sequence[tuple[float, int]], seconds: float) -> float:
@@ -354,11 +354,12 @@ def _rate(marks: Sequence[tuple[float, int]], seconds: float) -> float:
 
     Packets come in bursts, so the time is from one to another, unless it was silent for most of it.
     """
+    whole = (1 - WARM_UP) * seconds
     warm = marks[0][0] + WARM_UP * seconds if marks else 0.0
-    window = [mark for mark in marks if warm <= mark[0] <= warm + (1 - WARM_UP) * seconds]
+    window = [mark for mark in marks if warm <= mark[0] <= warm + whole]
     arrivals = [mark for last, mark in pairwise(window) if mark[1] > last[1]]
     span = arrivals[-1][0] - arrivals[0][0] if arrivals else 0.0
-    is_flowing = span > FLOWING * (1 - WARM_UP) * seconds
+    is_flowing = whole - span < min(QUIET * whole, TIMEOUT)
     for (begin, before), (end, after) in (
         (m[0], m[-1]) for m in (arrivals if is_flowing else (), window, marks) if m
     ):
