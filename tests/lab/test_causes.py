@@ -130,7 +130,7 @@ def test_a_small_buffer_is_named_as_the_cause() -> None:
 
     The buffer shrinks after a check has read it.
     """
-    lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "300mbit"})
+    lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "600mbit"})
     command("check", "planted", "--rounds=1", "--alone=0", status=None)
     must(lab, ODD, "sysctl -w net.ipv4.tcp_rmem='2304 2304 2304'")
     verdict = check(ROUNDS, ODD)
