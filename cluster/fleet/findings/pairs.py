@@ -14,7 +14,6 @@ from cluster.fleet.solver import AGAIN_CHANCE, CHANCE, CROWD_CHANCE, OFTEN, at_l
 ALIKE = 0.1  # by which the values of such tests differ at most
 STUBBORN = 8  # tests alone of a flow at different times, all low and alike: it is suspected
 DEEP_SHARE, DEEP_STUBBORN = 0.45, 5  # so many of less than this: one flow beside it leaves half
-
 NEXT_TO_NOTHING = 0.1  # of the usual rate, in all tests of a pair: flows beside it leave more
 
 

@@ -111,6 +111,12 @@ def test_what_waited_for_a_lost_segment_took_all_the_time_until_then(
     assert rate_of(Link(0, holes=holes)) == pytest.approx(share * RATE, abs=0.03 * RATE)
 
 
+@pytest.mark.parametrize(("end", "share"), [(2.9, 1.0), (2.8, 1.0), (2.5, 1.9 / 2.4)])
+def test_more_silence_than_a_timeout_of_tcp_counts_in_a_long_test(end: float, share: float) -> None:
+    marks = [(hundredth / 100, int(RATE * min(hundredth / 100, end))) for hundredth in range(301)]
+    assert host_agent._rate(marks, 3.0) == pytest.approx(share * RATE, rel=0.01)
+
+
 @pytest.mark.parametrize("begin", [SEGMENT / RATE, 0.1, 0.18, 0.23])
 def test_a_connection_that_stays_silent_is_given_up(begin: float) -> None:
     """However much came before it died."""
