@@ -402,8 +402,10 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
             return f"some pairs are low, and no host explains them; {usual}."
         case "unexplained":
             names = [_end(s.place, s.direction, fleet) for s in verdict.suspects]
-            doubt = f"{_list(names, NAMED, ' and ')}: low at times, and not tested again"
-            return f"{doubt} beside others; {usual}."
+            doubt = "low at times, and not tested again beside others"
+            if all(suspect.place.kind == "pair" for suspect in verdict.suspects):
+                doubt = "low in all of their tests alone, and their hosts are good with others"
+            return f"{_list(names, NAMED, ' and ')}: {doubt}; {usual}."
         case "untested" if fleet.foreign:
             return f"{reason.low} host(s) have no value; {usual}."
         case "untested":
